@@ -1,0 +1,203 @@
+"""The compilers on this machine, how they are run, and the disk cache of what they built.
+
+Two tools are enough for everything that needs no GPU: the clang inside the `ziglang` package, which compiles
+for AMD GPUs and for the host, and any C++ compiler of the system, which is preferred for the host.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import platformdirs
+
+from genrw.grammar.diagnostics import GenrwError, error
+
+_SHOWN_ERROR_LINES = 12
+_DIGEST_BYTES = hashlib.sha256().digest_size
+_SYSTEM_COMPILERS = ("g++", "clang++", "c++")
+_HOST_FLAGS = (
+    *("-std=c++17", "-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
+    *("-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-w"),
+)
+
+
+# ---- the device header ------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def device_header() -> str:
+    """The text of gen.hpp."""
+    return (Path(__file__).parent / "device" / "gen.hpp").read_text(encoding="utf-8")
+
+
+def translation_unit(source: str, kernel: str) -> str:
+    """The device header and a kernel's source as one text, with line marks so that errors name the right line."""
+    return f'#line 1 "gen.hpp"\n{device_header()}\n#line 1 "{kernel}.hip"\n{source}\n'
+
+
+# ---- running a compiler -----------------------------------------------------------------------------------
+
+
+def run_compiler(command: Sequence[str], kernel: str, stdin: str | None = None) -> None:
+    """Run one compiler step; a failure is an error that names the kernel and quotes the first messages."""
+    environment = dict(os.environ)
+    environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(cache_folder("zig")))
+    environment.setdefault("ZIG_LOCAL_CACHE_DIR", str(cache_folder("zig")))
+    try:
+        done = subprocess.run(
+            list(command), input=stdin, text=True, capture_output=True, env=environment, check=False
+        )
+    except OSError as problem:
+        raise error(
+            f"kernel {kernel}: {command[0]} cannot be run: {problem.strerror}",
+            remedy="install ziglang or a C++ compiler",
+        ) from problem
+    if done.returncode != 0:
+        raise _compile_error(Path(command[0]).name, kernel, done.returncode, done.stderr)
+
+
+def _compile_error(tool: str, kernel: str, status: int, messages: str) -> GenrwError:
+    """What a compiler said, from its first error on."""
+    lines = [line for line in messages.splitlines() if line.strip()]
+    first = next((i for i, line in enumerate(lines) if "error" in line), 0)
+    shown = "\n".join(f"  {line}" for line in lines[first : first + _SHOWN_ERROR_LINES])
+    return error(f"kernel {kernel} does not compile: {tool} ended with status {status}\n{shown}".rstrip())
+
+
+@lru_cache(maxsize=1)
+def zig() -> str:
+    """The zig executable of the ziglang package."""
+    package = importlib.util.find_spec("ziglang")
+    for folder in (package.submodule_search_locations or []) if package else []:
+        path = Path(folder) / ("zig.exe" if sys.platform == "win32" else "zig")
+        if path.exists():
+            return str(path)
+    raise error("no compiler for AMD GPUs: the Python package ziglang is missing", remedy="pip install ziglang")
+
+
+# ---- the host compiler ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class HostCompiler:
+    """A C++ compiler that makes shared libraries for this machine."""
+
+    command: tuple[str, ...]
+    version: str
+    is_zig: bool = False
+
+    @property
+    def identity(self) -> str:
+        """All that may change what it builds from the same source."""
+        return "\n".join((*self.command, self.version, *_HOST_FLAGS, cpu_features()))
+
+    def build(self, source: str, kernel: str, defines: Sequence[str], library: Path) -> None:
+        """Compile a translation unit to a shared library."""
+        options = [*_HOST_FLAGS, *(f"-D{name}" for name in defines), "-x", "c++", "-"]
+        if not self.is_zig:
+            run_compiler([*self.command, *options, "-shared", "-o", str(library)], kernel, source)
+            return
+        # Compiled and linked by hand: `zig c++` would first build a C++ library, which kernels have no use
+        # for. What remains undefined (malloc, memset) is found in the process that loads the library.
+        objects = library.with_suffix(".o")
+        run_compiler([*self.command, "clang", *options, "-c", "-o", str(objects)], kernel, source)
+        run_compiler([*self.command, "ld.lld", "-shared", str(objects), "-o", str(library)], kernel)
+        objects.unlink()
+
+
+def host_compiler(choice: str | None = None) -> HostCompiler:
+    """The C++ compiler for the host: the one asked for, else $GENRW_HOST_COMPILER, $CXX, the system's, zig's.
+
+    A choice is a command line, or `zig` for the clang in the ziglang package.
+    """
+    wanted = choice or os.environ.get("GENRW_HOST_COMPILER") or os.environ.get("CXX")
+    return _host_compiler(wanted, os.environ.get("PATH", ""))
+
+
+@lru_cache(maxsize=8)
+def _host_compiler(wanted: str | None, _path: str) -> HostCompiler:
+    """The same, remembered for as long as the settings it depends on stay."""
+    if wanted == "zig":
+        return HostCompiler((zig(),), _version([zig(), "version"]), is_zig=True)
+    if wanted:
+        command = tuple(shlex.split(wanted))
+        if not command or not shutil.which(command[0]):
+            raise _no_host_compiler(f"the C++ compiler {wanted!r} is not there")
+        return HostCompiler(command, _version([*command, "--version"]))
+    for name in _SYSTEM_COMPILERS:
+        if found := shutil.which(name):
+            return HostCompiler((found,), _version([found, "--version"]))
+    if not sys.platform.startswith("linux"):
+        raise _no_host_compiler("no C++ compiler for the host was found")
+    try:
+        return _host_compiler("zig", _path)
+    except GenrwError as problem:
+        raise _no_host_compiler("no C++ compiler for the host was found") from problem
+
+
+def _no_host_compiler(message: str) -> GenrwError:
+    return error(message, remedy="install ziglang or a C++ compiler (g++, clang++), or set CXX")
+
+
+def _version(command: Sequence[str]) -> str:
+    done = subprocess.run(list(command), text=True, capture_output=True, check=False)
+    return done.stdout.partition("\n")[0]
+
+
+@lru_cache(maxsize=1)
+def cpu_features() -> str:
+    """What -march=native resolves to, as far as it can be seen: a library is not for another processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    wanted = ("flags", "Features", "model name", "CPU part")
+    return "\n".join(dict.fromkeys(line for line in lines if line.startswith(wanted))) or os.uname().machine
+
+
+# ---- the disk cache ---------------------------------------------------------------------------------------
+
+
+def cache_folder(kind: str) -> Path:
+    """The folder of one kind of cached thing: under $GENRW_CACHE_DIR, else the user's cache folder."""
+    root = os.environ.get("GENRW_CACHE_DIR") or platformdirs.user_cache_dir("genrw")
+    return Path(root) / kind
+
+
+def cache_key(*parts: str) -> str:
+    """A name for what follows from these texts; no two lists of texts share one but by chance."""
+    return hashlib.sha256("\0".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
+
+
+def write_entry(path: Path, payload: bytes) -> None:
+    """Store a cache entry: whole or not at all, with its checksum at the end."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(payload + hashlib.sha256(payload).digest())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_entry(path: Path) -> bytes | None:
+    """A cache entry's payload, or None if there is none or it is damaged."""
+    try:
+        stored = path.read_bytes()
+    except OSError:
+        return None
+    payload, digest = stored[:-_DIGEST_BYTES], stored[-_DIGEST_BYTES:]
+    return payload if hashlib.sha256(payload).digest() == digest else None

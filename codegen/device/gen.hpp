@@ -1,0 +1,1775 @@
+// gen.hpp: the device side of genrw, namespace gen. One header for
+//   * AMD GPUs    (clang or hiprtc as HIP, without HIP headers and without device libraries),
+//   * NVIDIA GPUs (NVRTC or nvcc),
+//   * the host    (g++ or clang as C++17), where the same kernels run on the CPU, lanes emulated.
+// It includes nothing. -DGEN_WAVE_SIZE=64|32|1 is always given; host builds also get GEN_BLOCK (lanes of a
+// workgroup) and GEN_COOPERATIVE (1 when the kernel has barriers or cross-lane operations).
+//
+// Compilers are told not to contract a*b+c, and nothing here relies on it: fused operations are written gen::fma.
+#ifndef GEN_HPP
+#define GEN_HPP
+
+#ifndef GEN_WAVE_SIZE
+#error "GEN_WAVE_SIZE is not defined: pass -DGEN_WAVE_SIZE=64, 32 or 1"
+#endif
+
+// ---------------------------------------------------------------------------------------------------------
+// Platform
+// ---------------------------------------------------------------------------------------------------------
+
+#if defined(__HIP__) || defined(__AMDGCN__)
+#define GEN_AMD 1
+#define GEN_DEVICE __attribute__((device)) inline __attribute__((always_inline))
+#define GEN_CONSTANT __attribute__((constant)) constexpr
+#define GEN_KERNEL(block) \
+    extern "C" __attribute__((global)) __attribute__((amdgpu_flat_work_group_size(block, block))) void
+#define GEN_LDS(type, name, count) __attribute__((shared)) type name[count]
+#define GEN_UNROLL _Pragma("unroll")
+#elif defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define GEN_NVIDIA 1
+#define GEN_DEVICE __device__ __forceinline__
+#define GEN_CONSTANT __constant__ constexpr
+#define GEN_KERNEL(block) extern "C" __global__ __launch_bounds__(block) void
+#define GEN_LDS(type, name, count) __shared__ type name[count]
+#define GEN_UNROLL _Pragma("unroll")
+#else
+#define GEN_HOST 1
+#define GEN_DEVICE inline __attribute__((always_inline))
+#define GEN_CONSTANT static constexpr
+// The kernel is inlined into the loop over lanes, so that a kernel without barriers vectorises over them.
+#define GEN_KERNEL(block) static inline __attribute__((always_inline)) void
+#define GEN_LDS(type, name, count)                       \
+    static thread_local type name[count];                \
+    {                                                    \
+        static thread_local gen::host::lds_block block;  \
+        gen::host::enter_lds(block, name, sizeof(name)); \
+    }
+// Unrolling is left to the host compiler: it vectorises the loop first.
+#define GEN_UNROLL
+#if !defined(GEN_BLOCK) || !defined(GEN_COOPERATIVE)
+#error "GEN_BLOCK and GEN_COOPERATIVE are not defined: host kernels are built by genrw.codegen.host"
+#endif
+#endif
+
+namespace gen {
+
+// ---------------------------------------------------------------------------------------------------------
+// Types
+// ---------------------------------------------------------------------------------------------------------
+
+using int8 = signed char;
+using uint8 = unsigned char;
+using int16 = short;
+using uint16 = unsigned short;
+using int32 = int;
+using uint32 = unsigned;
+using int64 = long long;
+using uint64 = unsigned long long;
+
+/// N values of one type: a lane's share of a row. An aggregate: `gen::array<float, 2>{1, 2}`.
+template <class T, int N>
+struct array
+{
+    T items[N];
+
+    GEN_DEVICE constexpr T& operator[](int i) { return items[i]; }
+    GEN_DEVICE constexpr const T& operator[](int i) const { return items[i]; }
+    GEN_DEVICE static constexpr int size() { return N; }
+};
+
+namespace detail {
+
+template <class To, class From>
+GEN_DEVICE constexpr To bits(From x)
+{
+    static_assert(sizeof(To) == sizeof(From), "a bit cast keeps the size");
+    return __builtin_bit_cast(To, x);
+}
+
+template <class A, class B>
+struct same
+{
+    static constexpr bool value = false;
+};
+template <class A>
+struct same<A, A>
+{
+    static constexpr bool value = true;
+};
+
+template <class T>
+inline constexpr bool is_float = same<T, float>::value || same<T, double>::value;
+template <class T>
+inline constexpr bool is_bool = same<T, bool>::value;
+
+// The integer type of a given size.
+template <int Bytes, bool Signed>
+struct integer;
+template <> struct integer<1, true> { using type = int8; };
+template <> struct integer<2, true> { using type = int16; };
+template <> struct integer<4, true> { using type = int32; };
+template <> struct integer<8, true> { using type = int64; };
+template <> struct integer<1, false> { using type = uint8; };
+template <> struct integer<2, false> { using type = uint16; };
+template <> struct integer<4, false> { using type = uint32; };
+template <> struct integer<8, false> { using type = uint64; };
+template <class T>
+using unsigned_of = typename integer<sizeof(T), false>::type;
+
+// A double as a float rounded to odd: rounding that once more to half or bf16 gives what rounding the double
+// directly would have given, because the last bit remembers that something was cut off.
+GEN_DEVICE constexpr float round_to_odd(double x)
+{
+    const float nearest = static_cast<float>(x);
+    const double error = x - static_cast<double>(nearest);
+    const uint32 word = bits<uint32>(nearest);
+    if (x != x || error == 0 || (word & 1)) return nearest;
+    const bool below = (error > 0) == (x > 0);  // nearest lies between zero and x
+    return bits<float>(below ? word + 1 : word - 1);
+}
+
+}  // namespace detail
+
+// ---------------------------------------------------------------------------------------------------------
+// half and bf16: stored in 16 bits, computed with in float
+// ---------------------------------------------------------------------------------------------------------
+
+// g++ has _Float16, but converts it one element at a time; the integer form below vectorises.
+#if GEN_AMD || (GEN_HOST && defined(__clang__) && (defined(__F16C__) || defined(__aarch64__)))
+#define GEN_NATIVE_HALF 1
+#endif
+#if GEN_AMD && (defined(__gfx950__) || defined(__gfx1250__))
+#define GEN_NATIVE_BF16 1
+#endif
+
+namespace detail {
+
+// Rounds to nearest even without a branch, so that loops of conversions vectorise. Normal values add their
+// rounding to the bits, subnormal ones let the addition of 0.5 cut the mantissa where half's ends.
+GEN_DEVICE constexpr uint16 half_bits_soft(float x)
+{
+    const uint32 word = bits<uint32>(x);
+    const uint32 magnitude = word & 0x7fffffffu;
+    const bool is_small = magnitude < 0x38800000u;   // below 2^-14
+    const bool is_large = magnitude >= 0x47800000u;  // 65536 and beyond, infinity, nan
+    const uint32 subnormal = bits<uint32>(bits<float>(is_small ? magnitude : 0u) + 0.5f) - 0x3f000000u;
+    const uint32 normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
+    const uint32 large = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
+    return static_cast<uint16>(((word >> 16) & 0x8000u) | (is_large ? large : is_small ? subnormal : normal));
+}
+
+GEN_DEVICE constexpr float half_value_soft(uint16 h)
+{
+    const uint32 magnitude = static_cast<uint32>(h & 0x7fff) << 13;
+    const uint32 subnormal = bits<uint32>(bits<float>(magnitude + 0x38800000u) - 0x1p-14f);
+    const uint32 normal = magnitude + (magnitude >= 0x0f800000u ? 0x70000000u : 0x38000000u);
+    return bits<float>((magnitude < 0x00800000u ? subnormal : normal) | (static_cast<uint32>(h & 0x8000) << 16));
+}
+
+GEN_DEVICE constexpr uint16 bf16_bits_soft(float x)
+{
+    const uint32 word = bits<uint32>(x);
+    const uint32 rounded = word + 0x7fffu + ((word >> 16) & 1u);
+    const bool is_nan = (word & 0x7fffffffu) > 0x7f800000u;
+    return static_cast<uint16>((is_nan ? (word | 0x400000u) : rounded) >> 16);
+}
+
+#if GEN_NVIDIA
+GEN_DEVICE uint16 half_bits_ptx(float x)
+{
+    uint16 result;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result) : "f"(x));
+    return result;
+}
+GEN_DEVICE float half_value_ptx(uint16 h)
+{
+    float result;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(h));
+    return result;
+}
+GEN_DEVICE uint16 bf16_bits_ptx(float x)
+{
+    uint16 result;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result) : "f"(x));
+    return result;
+}
+#endif
+
+GEN_DEVICE constexpr uint16 half_bits(float x)
+{
+#if GEN_NATIVE_HALF
+    return bits<uint16>(static_cast<_Float16>(x));
+#elif GEN_NVIDIA
+    return __builtin_is_constant_evaluated() ? half_bits_soft(x) : half_bits_ptx(x);
+#else
+    return half_bits_soft(x);
+#endif
+}
+
+GEN_DEVICE constexpr float half_value(uint16 h)
+{
+#if GEN_NATIVE_HALF
+    return static_cast<float>(bits<_Float16>(h));
+#elif GEN_NVIDIA
+    return __builtin_is_constant_evaluated() ? half_value_soft(h) : half_value_ptx(h);
+#else
+    return half_value_soft(h);
+#endif
+}
+
+GEN_DEVICE constexpr uint16 bf16_bits(float x)
+{
+#if GEN_NATIVE_BF16
+    return bits<uint16>(static_cast<__bf16>(x));
+#elif GEN_NVIDIA
+    return __builtin_is_constant_evaluated() ? bf16_bits_soft(x) : bf16_bits_ptx(x);
+#else
+    return bf16_bits_soft(x);
+#endif
+}
+
+}  // namespace detail
+
+/// IEEE binary16. Conversions are explicit and round to nearest even, from double in one step.
+struct half
+{
+    uint16 word;
+
+    half() = default;
+    GEN_DEVICE constexpr explicit half(float x) : word(detail::half_bits(x)) {}
+    GEN_DEVICE constexpr explicit half(double x) : word(detail::half_bits(detail::round_to_odd(x))) {}
+    GEN_DEVICE constexpr explicit operator float() const { return detail::half_value(word); }
+    GEN_DEVICE static constexpr half from_bits(uint16 word)
+    {
+        half result{};
+        result.word = word;
+        return result;
+    }
+};
+
+/// The upper 16 bits of a float. Conversions are explicit and round to nearest even, from double in one step.
+struct bf16
+{
+    uint16 word;
+
+    bf16() = default;
+    GEN_DEVICE constexpr explicit bf16(float x) : word(detail::bf16_bits(x)) {}
+    GEN_DEVICE constexpr explicit bf16(double x) : word(detail::bf16_bits(detail::round_to_odd(x))) {}
+    GEN_DEVICE constexpr explicit operator float() const
+    {
+        return detail::bits<float>(static_cast<uint32>(word) << 16);
+    }
+    GEN_DEVICE static constexpr bf16 from_bits(uint16 word)
+    {
+        bf16 result{};
+        result.word = word;
+        return result;
+    }
+};
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_small_float = same<T, half>::value || same<T, bf16>::value;
+template <class T>
+inline constexpr bool is_integer = !is_float<T> && !is_small_float<T> && !is_bool<T>;
+
+}  // namespace detail
+
+#define GEN_COMPARE(type, op) \
+    GEN_DEVICE constexpr bool operator op(type a, type b) { return float(a) op float(b); }
+#define GEN_COMPARISONS(type)                                             \
+    GEN_COMPARE(type, ==) GEN_COMPARE(type, !=) GEN_COMPARE(type, <)      \
+    GEN_COMPARE(type, <=) GEN_COMPARE(type, >) GEN_COMPARE(type, >=)
+GEN_COMPARISONS(half)
+GEN_COMPARISONS(bf16)
+#undef GEN_COMPARISONS
+#undef GEN_COMPARE
+
+// ---------------------------------------------------------------------------------------------------------
+// Limits
+// ---------------------------------------------------------------------------------------------------------
+
+/// The greatest value of a type: infinity for floating types.
+template <class T>
+GEN_DEVICE constexpr T highest()
+{
+    if constexpr (detail::is_float<T>) {
+        return static_cast<T>(__builtin_inff());
+    } else if constexpr (detail::is_small_float<T>) {
+        return T(__builtin_inff());
+    } else if constexpr (detail::is_bool<T>) {
+        return true;
+    } else {
+        using U = detail::unsigned_of<T>;
+        const bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
+        return static_cast<T>(is_signed ? static_cast<U>(static_cast<U>(-1) >> 1) : static_cast<U>(-1));
+    }
+}
+
+/// The least value of a type: minus infinity for floating types.
+template <class T>
+GEN_DEVICE constexpr T lowest()
+{
+    if constexpr (detail::is_float<T>) {
+        return -highest<T>();
+    } else if constexpr (detail::is_small_float<T>) {
+        return T(-__builtin_inff());
+    } else if constexpr (detail::is_bool<T>) {
+        return false;
+    } else {
+        return static_cast<T>(~highest<T>());
+    }
+}
+
+template <class T>
+GEN_DEVICE constexpr T infinity()
+{
+    return highest<T>();
+}
+
+template <class T>
+GEN_DEVICE constexpr T nan()
+{
+    return T(__builtin_nanf(""));
+}
+
+}  // namespace gen
+
+// ---------------------------------------------------------------------------------------------------------
+// Host: groups and lanes on the CPU
+// ---------------------------------------------------------------------------------------------------------
+#if GEN_HOST
+
+// Without operations that join lanes, the lanes of a group are a plain loop. With them, each lane is a fiber.
+#if GEN_COOPERATIVE && GEN_BLOCK > 1
+#define GEN_FIBERS 1
+#endif
+
+#if GEN_FIBERS && (defined(GEN_UCONTEXT) || !(defined(__x86_64__) || defined(__aarch64__)))
+#define GEN_SLOW_SWITCH 1
+#include <ucontext.h>
+#endif
+
+namespace gen {
+namespace host {
+
+// What gen_run returns; genrw.codegen.host has the messages.
+enum status : int
+{
+    finished = 0,
+    diverged = 1,        // the lanes of a wave, or the waves of a group, stopped at different places
+    partial_wave = 2,    // a cross-lane operation wider than the lanes that are there
+    out_of_memory = 3,
+    stack_overflow = 4,
+};
+
+static thread_local int group_index;
+static thread_local int lane_index;
+
+// Workgroup memory is static. Each block of it is listed where it is first met, so that a group can begin with
+// poison: a kernel that reads what no lane has written must not find the zero it hopes for.
+struct lds_block
+{
+    void* data;
+    __SIZE_TYPE__ size;
+    lds_block* next;
+};
+static thread_local lds_block* lds_blocks;
+static thread_local bool lds_poisoned;
+
+inline void enter_lds(lds_block& block, void* data, __SIZE_TYPE__ size)
+{
+    if (block.data) return;
+    block = {data, size, lds_blocks};
+    lds_blocks = &block;
+    if (lds_poisoned) __builtin_memset(data, 0xff, size);
+}
+
+inline void poison_lds(bool poison)
+{
+    lds_poisoned = poison;
+    if (!poison) return;
+    for (lds_block* block = lds_blocks; block; block = block->next) __builtin_memset(block->data, 0xff, block->size);
+}
+
+// The order in which groups run: all of them at once for seed 0, else a permutation of chunks of them.
+struct group_order
+{
+    long long chunk, chunks, step, start;
+
+    group_order(long long count, long long chunk_size, unsigned seed)
+        : chunk(chunk_size), chunks((count + chunk_size - 1) / chunk_size), step(1), start(0)
+    {
+        if (seed == 0 || chunks < 2) return;
+        start = seed % chunks;
+        step = 1 + seed * 2654435761ull % static_cast<unsigned long long>(chunks);
+        while (common_divisor(step, chunks) != 1) step++;
+    }
+    static long long common_divisor(long long a, long long b)
+    {
+        while (b) {
+            const long long rest = a % b;
+            a = b;
+            b = rest;
+        }
+        return a;
+    }
+    long long first(long long i) const { return (start + i * step) % chunks * chunk; }
+};
+
+#if !GEN_FIBERS
+
+/// Runs groups first to last - 1, lane after lane, in an order chosen by a seed.
+template <class Kernel>
+inline status run(const Kernel& kernel, long long first, long long last, unsigned seed)
+{
+    const long long count = last - first;
+    if (count <= 0) return finished;
+    const group_order order(count, seed == 0 ? count : GEN_COOPERATIVE ? 1 : 16, seed);
+    for (long long i = 0; i < order.chunks; i++) {
+        poison_lds(GEN_COOPERATIVE && seed != 0);
+        const long long begin = first + order.first(i);
+        const long long end = begin + order.chunk < last ? begin + order.chunk : last;
+        for (long long group = begin; group < end; group++) {
+            group_index = static_cast<int>(group);
+            for (int lane = 0; lane < GEN_BLOCK; lane++) {
+                lane_index = lane;
+                kernel();
+            }
+        }
+    }
+    return finished;
+}
+
+#else
+
+// Fibers. The lanes of a wave run one after the other up to their next stop: a cross-lane operation, a barrier
+// or the end. A cross-lane operation is one rendezvous: each lane leaves a pointer to its value and hands over
+// to the next lane; when all have stopped, the scheduler computes every lane's result at once.
+
+#if GEN_SLOW_SWITCH
+
+struct context
+{
+    ucontext_t state;
+};
+inline void switch_context(context& from, context& to) { swapcontext(&from.state, &to.state); }
+inline void start_context(context& fiber, char* stack, __SIZE_TYPE__ size, void (*entry)())
+{
+    getcontext(&fiber.state);
+    fiber.state.uc_stack.ss_sp = stack;
+    fiber.state.uc_stack.ss_size = size;
+    fiber.state.uc_link = nullptr;
+    makecontext(&fiber.state, entry, 0);
+}
+
+#else
+
+struct context
+{
+    void* stack_pointer;
+};
+extern "C" __attribute__((visibility("hidden"))) void gen_switch(void** save, void* load) __asm__("gen_switch");
+inline void switch_context(context& from, context& to) { gen_switch(&from.stack_pointer, to.stack_pointer); }
+
+// The callee-saved registers go on the stack, the stack pointer is exchanged. The jump back is indirect rather
+// than a return: lanes resume at one place again and again, which the branch predictor learns.
+#if defined(__x86_64__)
+static constexpr int saved_words = 6, entry_word = 6, frame_words = 8;
+asm(".text\n"
+    ".balign 16\n"
+    "gen_switch:\n"
+    "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
+    "  movq %rsp, (%rdi)\n"
+    "  movq %rsi, %rsp\n"
+    "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"
+    "  popq %rcx\n"
+    "  jmp *%rcx\n");
+#else
+static constexpr int saved_words = 20, entry_word = 11, frame_words = 20;
+asm(".text\n"
+    ".balign 16\n"
+    "gen_switch:\n"
+    "  sub sp, sp, #160\n"
+    "  stp x19, x20, [sp, #0]\n  stp x21, x22, [sp, #16]\n  stp x23, x24, [sp, #32]\n"
+    "  stp x25, x26, [sp, #48]\n  stp x27, x28, [sp, #64]\n  stp x29, x30, [sp, #80]\n"
+    "  stp d8, d9, [sp, #96]\n  stp d10, d11, [sp, #112]\n"
+    "  stp d12, d13, [sp, #128]\n  stp d14, d15, [sp, #144]\n"
+    "  mov x9, sp\n"
+    "  str x9, [x0]\n"
+    "  mov sp, x1\n"
+    "  ldp x19, x20, [sp, #0]\n  ldp x21, x22, [sp, #16]\n  ldp x23, x24, [sp, #32]\n"
+    "  ldp x25, x26, [sp, #48]\n  ldp x27, x28, [sp, #64]\n  ldp x29, x30, [sp, #80]\n"
+    "  ldp d8, d9, [sp, #96]\n  ldp d10, d11, [sp, #112]\n"
+    "  ldp d12, d13, [sp, #128]\n  ldp d14, d15, [sp, #144]\n"
+    "  add sp, sp, #160\n"
+    "  br x30\n");
+#endif
+
+// A frame as gen_switch leaves it, from which the entry begins with the stack aligned as after a call.
+inline void start_context(context& fiber, char* stack, __SIZE_TYPE__ size, void (*entry)())
+{
+    const uint64 top = reinterpret_cast<uint64>(stack + size) & ~static_cast<uint64>(15);
+    void** frame = reinterpret_cast<void**>(top) - frame_words;
+    for (int i = 0; i < saved_words; i++) frame[i] = nullptr;
+    frame[entry_word] = reinterpret_cast<void*>(entry);
+    fiber.stack_pointer = frame;
+}
+
+#endif
+
+enum class stop : int
+{
+    none,
+    operation,
+    barrier,
+    end,
+};
+
+struct lane_state
+{
+    context where;
+    stop kind;
+    void* value;
+    bool (*operation)(lane_state* lanes, int count);
+};
+
+// Lane stacks are apart by an odd number of cache lines: at a power of two they would share their cache sets.
+static constexpr __SIZE_TYPE__ stack_bytes = (1 << 16) + 17 * 64;
+static constexpr uint64 stack_mark = 0x5afe57ac5afe57acull;
+static constexpr int waves = (GEN_BLOCK + GEN_WAVE_SIZE - 1) / GEN_WAVE_SIZE;
+
+struct workgroup
+{
+    context scheduler;
+    lane_state lanes[GEN_BLOCK];
+    int step, end;  // how the lanes of the running wave follow each other
+    void (*kernel)(const void*);
+    const void* arguments;
+    char* stacks;
+    uint64 random;
+
+    char* stack(int lane) { return stacks + lane * stack_bytes; }
+    unsigned draw(unsigned bound)
+    {
+        random = random * 6364136223846793005ull + 1442695040888963407ull;
+        return static_cast<unsigned>(random >> 33) % bound;
+    }
+};
+static thread_local workgroup* current;
+
+__attribute__((noinline)) inline void stop_at(stop kind, void* value, bool (*operation)(lane_state*, int))
+{
+    workgroup& group = *current;
+    lane_state& lane = group.lanes[lane_index];
+    lane.kind = kind;
+    lane.value = value;
+    lane.operation = operation;
+    const int next = lane_index + group.step;
+    if (next == group.end) {
+        switch_context(lane.where, group.scheduler);
+    } else {
+        lane_index = next;
+        switch_context(lane.where, group.lanes[next].where);
+    }
+}
+
+// A fiber outlives its group: when the kernel ends it waits for the next group.
+inline void lane_main()
+{
+    for (;;) {
+        current->kernel(current->arguments);
+        stop_at(stop::end, nullptr, nullptr);
+    }
+}
+
+// Runs one wave up to its next stop, and completes the operation if it is a cross-lane operation.
+inline status run_wave(workgroup& group, int wave, bool descending, stop& reached)
+{
+    const int first = wave * GEN_WAVE_SIZE;
+    const int count = GEN_BLOCK - first < GEN_WAVE_SIZE ? GEN_BLOCK - first : GEN_WAVE_SIZE;
+    group.step = descending ? -1 : 1;
+    group.end = descending ? first - 1 : first + count;
+    lane_index = descending ? first + count - 1 : first;
+    switch_context(group.scheduler, group.lanes[lane_index].where);
+
+    lane_state* lanes = group.lanes + first;
+    for (int i = 1; i < count; i++)
+        if (lanes[i].kind != lanes[0].kind || lanes[i].operation != lanes[0].operation) return diverged;
+    reached = lanes[0].kind;
+    if (reached != stop::operation) return finished;
+    reached = stop::none;
+    return lanes[0].operation(lanes, count) ? finished : partial_wave;
+}
+
+// Waves run in turn to their barriers. With a seed, which wave goes on after each stop is random, and so is the
+// direction of its lanes: a missing barrier shows.
+inline status run_group(workgroup& group, bool shuffled)
+{
+    stop reached[waves] = {};
+    int running = waves, ended = 0, wave = 0;
+    while (ended < waves) {
+        if (running == 0) {
+            if (ended > 0) return diverged;
+            for (stop& each : reached) each = stop::none;
+            running = waves;
+        }
+        if (shuffled) wave = static_cast<int>(group.draw(waves));
+        while (reached[wave] != stop::none) wave = wave + 1 < waves ? wave + 1 : 0;
+        const status result = run_wave(group, wave, shuffled && group.draw(2), reached[wave]);
+        if (result != finished) return result;
+        running -= reached[wave] != stop::none;
+        ended += reached[wave] == stop::end;
+    }
+    return finished;
+}
+
+template <class Kernel>
+inline status run_groups(workgroup& group, const Kernel& kernel, long long first, long long count, unsigned seed)
+{
+    group.kernel = [](const void* arguments) { (*static_cast<const Kernel*>(arguments))(); };
+    group.arguments = &kernel;
+    group.random = seed;
+    for (int lane = 0; lane < GEN_BLOCK; lane++) {
+        __builtin_memcpy(group.stack(lane), &stack_mark, sizeof(stack_mark));
+        start_context(group.lanes[lane].where, group.stack(lane), stack_bytes, lane_main);
+    }
+    current = &group;
+    const group_order order(count, 1, seed);
+    for (long long i = 0; i < count; i++) {
+        group_index = static_cast<int>(first + (seed == 0 ? i : order.first(i)));
+        poison_lds(seed != 0);
+        const status result = run_group(group, seed != 0);
+        if (result != finished) return result;
+    }
+    for (int lane = 0; lane < GEN_BLOCK; lane++)
+        if (__builtin_memcmp(group.stack(lane), &stack_mark, sizeof(stack_mark))) return stack_overflow;
+    return finished;
+}
+
+/// Runs groups first to last - 1, each lane a fiber, groups and waves in an order chosen by a seed.
+template <class Kernel>
+inline status run(const Kernel& kernel, long long first, long long last, unsigned seed)
+{
+    if (last <= first) return finished;
+    workgroup* group = static_cast<workgroup*>(__builtin_malloc(sizeof(workgroup)));
+    char* stacks = static_cast<char*>(__builtin_malloc(stack_bytes * GEN_BLOCK));
+    status result = out_of_memory;
+    if (group && stacks) {
+        group->stacks = stacks;
+        result = run_groups(*group, kernel, first, last - first, seed);
+    }
+    __builtin_free(stacks);
+    __builtin_free(group);
+    return result;
+}
+
+#endif
+
+}  // namespace host
+}  // namespace gen
+#endif
+
+namespace gen {
+
+// ---------------------------------------------------------------------------------------------------------
+// Lanes and groups
+// ---------------------------------------------------------------------------------------------------------
+
+GEN_DEVICE int workgroup_id()
+{
+#if GEN_AMD
+    return static_cast<int>(__builtin_amdgcn_workgroup_id_x());
+#elif GEN_NVIDIA
+    return static_cast<int>(blockIdx.x);
+#else
+    return host::group_index;
+#endif
+}
+
+/// The lane's number in its workgroup.
+GEN_DEVICE int local_id()
+{
+#if GEN_AMD
+    return static_cast<int>(__builtin_amdgcn_workitem_id_x());
+#elif GEN_NVIDIA
+    return static_cast<int>(threadIdx.x);
+#else
+    return host::lane_index;
+#endif
+}
+
+GEN_DEVICE int workgroup_size()
+{
+#if GEN_AMD
+    return static_cast<int>(__builtin_amdgcn_workgroup_size_x());
+#elif GEN_NVIDIA
+    return static_cast<int>(blockDim.x);
+#else
+    return GEN_BLOCK;
+#endif
+}
+
+GEN_DEVICE int global_id() { return workgroup_id() * workgroup_size() + local_id(); }
+GEN_DEVICE int64 global_id64() { return static_cast<int64>(workgroup_id()) * workgroup_size() + local_id(); }
+
+/// The lane's number in its wave.
+GEN_DEVICE int lane_id() { return local_id() % GEN_WAVE_SIZE; }
+
+/// The wave's number in its workgroup, the same in all its lanes.
+GEN_DEVICE int wave_id()
+{
+#if GEN_AMD
+    return __builtin_amdgcn_readfirstlane(local_id() / GEN_WAVE_SIZE);
+#else
+    return local_id() / GEN_WAVE_SIZE;
+#endif
+}
+
+/// All lanes of the workgroup meet here; what they wrote before, to any memory, is seen by all afterwards.
+template <bool Cooperative = true>
+GEN_DEVICE void barrier()
+{
+#if GEN_AMD
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+#elif GEN_NVIDIA
+    __syncthreads();
+#elif GEN_FIBERS
+    host::stop_at(host::stop::barrier, nullptr, nullptr);
+#else
+    static_assert(GEN_BLOCK == 1 || !Cooperative, "a kernel with a barrier is built as cooperative");
+#endif
+}
+
+/// The same for workgroup memory only, without waiting for global memory.
+template <bool Cooperative = true>
+GEN_DEVICE void lds_barrier()
+{
+#if GEN_AMD && __clang_major__ >= 19
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup", "local");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup", "local");
+#else
+    barrier<Cooperative>();
+#endif
+}
+
+}  // namespace gen
+
+namespace gen {
+
+// ---------------------------------------------------------------------------------------------------------
+// Integers
+// ---------------------------------------------------------------------------------------------------------
+
+// Signed overflow is undefined in C++; these wrap, as tensor arithmetic does. Other types compute as usual.
+#define GEN_WRAPPING(name, op)                                                                    \
+    template <class T>                                                                            \
+    GEN_DEVICE constexpr T name(T a, T b)                                                         \
+    {                                                                                             \
+        if constexpr (detail::is_integer<T>) {                                                    \
+            using U = detail::unsigned_of<T>;                                                     \
+            return static_cast<T>(static_cast<U>(uint64(static_cast<U>(a)) op uint64(static_cast<U>(b)))); \
+        } else {                                                                                  \
+            return a op b;                                                                        \
+        }                                                                                         \
+    }
+GEN_WRAPPING(add, +)
+GEN_WRAPPING(sub, -)
+GEN_WRAPPING(mul, *)
+#undef GEN_WRAPPING
+
+/// a / b towards zero, which never traps: division by zero gives 0, lowest / -1 wraps.
+template <class T>
+GEN_DEVICE constexpr T trunc_div(T a, T b)
+{
+    const bool minus_one = lowest<T>() < 0 && b == static_cast<T>(-1);
+    const T quotient = static_cast<T>(a / (b == 0 || minus_one ? static_cast<T>(1) : b));
+    return b == 0 ? static_cast<T>(0) : minus_one ? sub(static_cast<T>(0), a) : quotient;
+}
+
+/// The remainder of trunc_div: it has the sign of a. 0 where b is 0.
+template <class T>
+GEN_DEVICE constexpr T trunc_mod(T a, T b)
+{
+    return b == 0 ? static_cast<T>(0) : sub(a, mul(trunc_div(a, b), b));
+}
+
+/// a / b towards minus infinity, in the same way.
+template <class T>
+GEN_DEVICE constexpr T floor_div(T a, T b)
+{
+    const T rest = trunc_mod(a, b);
+    const bool below = rest != 0 && (rest < 0) != (b < 0);
+    return sub(trunc_div(a, b), static_cast<T>(below));
+}
+
+/// The remainder of floor_div: it has the sign of b. 0 where b is 0.
+template <class T>
+GEN_DEVICE constexpr T floor_mod(T a, T b)
+{
+    const T rest = trunc_mod(a, b);
+    const bool below = rest != 0 && (rest < 0) != (b < 0);
+    return below ? add(rest, b) : rest;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Arithmetic that every target has
+// ---------------------------------------------------------------------------------------------------------
+
+#define GEN_BUILTIN(name, builtin)                                     \
+    GEN_DEVICE float name(float x) { return __builtin_##builtin##f(x); } \
+    GEN_DEVICE double name(double x) { return __builtin_##builtin(x); }
+#define GEN_LIBRARY(name, function)                            \
+    GEN_DEVICE float name(float x) { return ::function##f(x); } \
+    GEN_DEVICE double name(double x) { return ::function(x); }
+#if GEN_NVIDIA
+GEN_LIBRARY(floor, floor)
+GEN_LIBRARY(ceil, ceil)
+GEN_LIBRARY(trunc, trunc)
+GEN_LIBRARY(round, rint)
+GEN_LIBRARY(sqrt, sqrt)
+GEN_DEVICE float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
+GEN_DEVICE double fma(double a, double b, double c) { return ::fma(a, b, c); }
+#else
+GEN_BUILTIN(floor, floor)
+GEN_BUILTIN(ceil, ceil)
+GEN_BUILTIN(trunc, trunc)
+GEN_BUILTIN(round, rint)  // half to even
+GEN_BUILTIN(sqrt, sqrt)
+GEN_DEVICE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+GEN_DEVICE double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+#endif
+
+template <class T>
+GEN_DEVICE constexpr bool isnan(T x)
+{
+    if constexpr (detail::is_integer<T> || detail::is_bool<T>) return false;
+    return x != x;
+}
+
+/// |x|; the absolute value of the lowest integer is itself.
+template <class T>
+GEN_DEVICE constexpr T abs(T x)
+{
+    if constexpr (detail::is_float<T>) {
+        using U = detail::unsigned_of<T>;
+        return detail::bits<T>(static_cast<U>(detail::bits<U>(x) & (static_cast<U>(-1) >> 1)));
+    } else if constexpr (detail::is_small_float<T>) {
+        return T::from_bits(x.word & 0x7fff);
+    } else if constexpr (detail::is_bool<T>) {
+        return x;
+    } else {
+        return x < 0 ? sub(static_cast<T>(0), x) : x;
+    }
+}
+
+template <class T>
+GEN_DEVICE constexpr bool isinf(T x)
+{
+    if constexpr (detail::is_integer<T> || detail::is_bool<T>) return false;
+    return abs(x) == highest<T>();
+}
+
+// The smaller and the greater of two values; nan if either is.
+template <class T>
+GEN_DEVICE T min(T a, T b)
+{
+#if GEN_AMD && __has_builtin(__builtin_elementwise_minimum)
+    if constexpr (detail::is_float<T>) return __builtin_elementwise_minimum(a, b);
+#endif
+    return a < b || isnan(a) ? a : b;
+}
+
+template <class T>
+GEN_DEVICE T max(T a, T b)
+{
+#if GEN_AMD && __has_builtin(__builtin_elementwise_maximum)
+    if constexpr (detail::is_float<T>) return __builtin_elementwise_maximum(a, b);
+#endif
+    return a > b || isnan(a) ? a : b;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Conversions
+// ---------------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+// Truncates; saturates out of range; nan gives 0. The value that is converted is always in range.
+template <class To, class From>
+GEN_DEVICE constexpr To float_to_integer(From x)
+{
+    constexpr bool is_signed = lowest<To>() < 0;
+    constexpr From limit = static_cast<From>(highest<To>() / 2 + 1) * 2;  // one more than the greatest
+    constexpr From low = is_signed ? -limit : static_cast<From>(0);
+    const To inside = static_cast<To>(x > low && x < limit ? x : static_cast<From>(0));
+    return x >= limit ? highest<To>() : x <= low ? lowest<To>() : inside;
+}
+
+// An integer as a double that rounds on to half or bf16 as the integer itself would: beyond 32 bits the lower
+// bits only matter as a whole, whether there are any.
+template <class From>
+GEN_DEVICE constexpr double integer_to_double(From x)
+{
+    if constexpr (sizeof(From) < 8) {
+        return static_cast<double>(x);
+    } else {
+        const From high = x >> 16;
+        const bool is_short = high == 0 || high == static_cast<From>(-1);
+        const double sticky = static_cast<double>(static_cast<From>(high | ((x & 0xffff) != 0))) * 65536.0;
+        return is_short ? static_cast<double>(x) : sticky;
+    }
+}
+
+}  // namespace detail
+
+/// Any scalar as any other. To an integer: from floating types truncating, saturating, nan to 0; from integers
+/// wrapping. To bool: whether x is not 0. To a floating type: rounded once, to nearest even.
+template <class To, class From>
+GEN_DEVICE constexpr To convert(From x)
+{
+    using namespace detail;
+    if constexpr (same<To, From>::value) {
+        return x;
+    } else if constexpr (is_small_float<From>) {
+        return convert<To>(static_cast<float>(x));
+    } else if constexpr (is_bool<To>) {
+        return x != 0;
+    } else if constexpr (is_small_float<To>) {
+        if constexpr (is_float<From>) {
+            return To(x);
+        } else {
+            return To(integer_to_double(x));
+        }
+    } else if constexpr (is_float<From> && is_integer<To>) {
+        return float_to_integer<To>(x);
+    } else {
+        return static_cast<To>(x);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Elementary functions
+// ---------------------------------------------------------------------------------------------------------
+
+#if GEN_NVIDIA
+
+GEN_LIBRARY(exp, exp)
+GEN_LIBRARY(expm1, expm1)
+GEN_LIBRARY(log, log)
+GEN_LIBRARY(log1p, log1p)
+GEN_LIBRARY(tanh, tanh)
+GEN_LIBRARY(erf, erf)
+GEN_LIBRARY(sin, sin)
+GEN_LIBRARY(cos, cos)
+GEN_LIBRARY(rsqrt, rsqrt)
+GEN_DEVICE float pow(float x, float y) { return ::powf(x, y); }
+GEN_DEVICE double pow(double x, double y) { return ::pow(x, y); }
+
+#else
+
+// Written once for float and double, and without branches, so that loops of them vectorise on the host. The
+// polynomials are minimax fits on the reduced ranges; errors stay within 2.5 units in the last place.
+
+namespace detail {
+
+// Fused where the processor fuses, for steps whose accuracy does not depend on it.
+template <class T>
+GEN_DEVICE T mad(T a, T b, T c)
+{
+#if GEN_AMD || defined(__FMA__) || defined(__aarch64__)
+    return fma(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+// c0 + x * (c1 + x * (c2 + ...))
+template <class T>
+GEN_DEVICE T polynomial(T, T c0)
+{
+    return c0;
+}
+template <class T, class... Rest>
+GEN_DEVICE T polynomial(T x, T c0, Rest... rest)
+{
+    return mad(x, polynomial(x, rest...), c0);
+}
+
+template <class T>
+GEN_DEVICE T copy_sign(T magnitude, T sign)
+{
+    using U = unsigned_of<T>;
+    constexpr U mask = static_cast<U>(-1) >> 1;
+    return bits<T>(static_cast<U>((bits<U>(magnitude) & mask) | (bits<U>(sign) & ~mask)));
+}
+
+template <class T>
+GEN_DEVICE bool sign_bit(T x)
+{
+    using U = unsigned_of<T>;
+    return bits<U>(x) >> (8 * sizeof(T) - 1);
+}
+
+template <class T>
+struct math;
+
+template <>
+struct math<float>
+{
+    static constexpr int mantissa = 23, bias = 127;
+    static constexpr float min_normal = 0x1p-126f, two_mantissa = 0x1p23f;
+    static constexpr float rounding = 0x1.8p23f;  // adding it leaves an integer in the low bits
+    static constexpr float log2_e = 0x1.715476p+0f, ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;
+    static constexpr float sqrt_half = 0x1.6a09e6p-1f, two_over_pi = 0x1.45f306p-1f;
+    static constexpr float half_pi[3] = {0x1.921fb6p+0f, -0x1.777a5cp-25f, -0x1.ee59dap-50f};
+    static constexpr float exp_lowest = -104, exp_highest = 89, tanh_one = 10, erf_one = 4, sin_short = 65536;
+
+    // (e^r - 1 - r) / r^2
+    GEN_DEVICE static float exp_tail(float r)
+    {
+        return polynomial(r, 0x1p-1f, 0x1.55548ep-3f, 0x1.55545ep-5f, 0x1.123b84p-7f, 0x1.6db470p-10f);
+    }
+    // (log((1 + s) / (1 - s)) - 2 s) / s^3, z = s^2
+    GEN_DEVICE static float log_tail(float z)
+    {
+        return polynomial(z, 0x1.555556p-1f, 0x1.999a76p-2f, 0x1.2439a0p-2f, 0x1.e2ddf6p-3f);
+    }
+    // (sin r - r) / r^3 and (cos r - 1 + r^2 / 2) / r^4, z = r^2
+    GEN_DEVICE static float sin_tail(float z)
+    {
+        return polynomial(z, -0x1.555556p-3f, 0x1.111108p-7f, -0x1.a00f34p-13f, 0x1.6cbef0p-19f);
+    }
+    GEN_DEVICE static float cos_tail(float z)
+    {
+        return polynomial(z, 0x1.55554ap-5f, -0x1.6c0c24p-10f, 0x1.99e3a8p-16f);
+    }
+    // erf x / x - 1, z = x^2 <= 1
+    GEN_DEVICE static float erf_tail(float z)
+    {
+        return polynomial(z, 0x1.06eba8p-3f, -0x1.81273ep-2f, 0x1.ce2cf8p-4f, -0x1.b7f90ep-6f, 0x1.5405b2p-8f,
+                          -0x1.a3f702p-11f, 0x1.496a38p-14f);
+    }
+    // log(1 - erf x), 1 <= x <= erf_one
+    GEN_DEVICE static float log_erfc(float x)
+    {
+        return polynomial(x, -0x1.3b4734p-10f, -0x1.1fa5b6p+0f, -0x1.49a3a4p-1f, -0x1.927d4ep-4f,
+                          0x1.40c716p-6f, -0x1.3acfb2p-9f, 0x1.1742f4p-13f);
+    }
+};
+
+template <>
+struct math<double>
+{
+    static constexpr int mantissa = 52, bias = 1023;
+    static constexpr double min_normal = 0x1p-1022, two_mantissa = 0x1p52;
+    static constexpr double rounding = 0x1.8p52;
+    static constexpr double log2_e = 0x1.71547652b82fep+0;
+    static constexpr double ln2_high = 0x1.62e42fefa38p-1, ln2_low = 0x1.ef35793c7673p-45;
+    static constexpr double sqrt_half = 0x1.6a09e667f3bcdp-1, two_over_pi = 0x1.45f306dc9c883p-1;
+    static constexpr double half_pi[3] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
+    static constexpr double exp_lowest = -746, exp_highest = 710, tanh_one = 20, erf_one = 6, sin_short = 524288;
+
+    GEN_DEVICE static double exp_tail(double r)
+    {
+        return polynomial(r, 0x1.000000000000bp-1, 0x1.5555555555561p-3, 0x1.5555555550048p-5,
+                          0x1.111111110d625p-7, 0x1.6c16c185a6a3bp-10, 0x1.a01a01baeb058p-13,
+                          0x1.a019968d3db4bp-16, 0x1.71dddfb530bfcp-19, 0x1.28b054c675ff1p-22,
+                          0x1.af85af85be705p-26);
+    }
+    GEN_DEVICE static double log_tail(double z)
+    {
+        return polynomial(z, 0x1.5555555555555p-1, 0x1.9999999999d95p-2, 0x1.2492492431a8dp-2,
+                          0x1.c71c7252e2289p-3, 0x1.745cdfce8771fp-3, 0x1.3b206fc97fe06p-3,
+                          0x1.0f615e2347169p-3, 0x1.0f3e53a8c1941p-3);
+    }
+    GEN_DEVICE static double sin_tail(double z)
+    {
+        return polynomial(z, -0x1.5555555555547p-3, 0x1.111111110f5f9p-7, -0x1.a01a019bbdfedp-13,
+                          0x1.71de352cb1132p-19, -0x1.ae5e29c26cac9p-26, 0x1.5d810754608b7p-33);
+    }
+    GEN_DEVICE static double cos_tail(double z)
+    {
+        return polynomial(z, 0x1.555555555554bp-5, -0x1.6c16c16c14ef8p-10, 0x1.a01a019c6f2b7p-16,
+                          -0x1.27e4f7d7a9c26p-22, 0x1.1ee9c86f6f3bbp-29, -0x1.8f9ba4ebda43bp-37);
+    }
+    GEN_DEVICE static double erf_tail(double z)
+    {
+        return polynomial(z, 0x1.06eba8214db68p-3, -0x1.812746b0379bdp-2, 0x1.ce2f21a040d16p-4,
+                          -0x1.b82ce311fa93ap-6, 0x1.565bccf92b1e1p-8, -0x1.c02db03dd3bb5p-11,
+                          0x1.f9a2baa8a3c1ap-14, -0x1.f4ca4d6971329p-17, 0x1.b97fd39ea3a3ap-20,
+                          -0x1.5c072582b2532p-23, 0x1.d71b0530d740cp-27, -0x1.abae2b91af28bp-31);
+    }
+    GEN_DEVICE static double log_erfc(double x)
+    {
+        return polynomial(x, -0x1.13888efbdff5ep-21, -0x1.20dd1e30e7271p+0, -0x1.45f635a01e4bbp-1,
+                          -0x1.a4ab28a53c93dp-4, 0x1.3719a3d39a652p-6, 0x1.b19e2b1043cddp-12,
+                          -0x1.f709d05038959p-10, 0x1.954b5d09cf364p-11, -0x1.1e5e25e627e5dp-13,
+                          -0x1.47955e4758447p-16, 0x1.7a0e6f07ff571p-16, -0x1.1fdde942f4d13p-17,
+                          0x1.1bda8b5ad94bdp-19, -0x1.8cd50322878f4p-22, 0x1.8a93f1c3ac1e5p-25,
+                          -0x1.0b547b18ffe46p-28, 0x1.bc4bc80c33081p-33, -0x1.565d90b07fb2dp-38);
+    }
+};
+
+// ---- exponentials: x + low = n ln 2 + r, |r| <= ln 2 / 2
+
+template <class T>
+struct exp_parts
+{
+    T n;                 // as a number
+    unsigned_of<T> raw;  // and as bits, modulo the word
+    T minus_one;         // e^r - 1
+};
+
+template <class T>
+GEN_DEVICE exp_parts<T> split_exp(T x, T low = 0)
+{
+    using M = math<T>;
+    using U = unsigned_of<T>;
+    const T shifted = mad(x, M::log2_e, M::rounding);
+    const T n = shifted - M::rounding;
+    const T r = mad(n, -M::ln2_low, mad(n, -M::ln2_high, x)) + low;
+    return {n, bits<U>(shifted) - bits<U>(M::rounding), mad(r * r, M::exp_tail(r), r)};
+}
+
+// e^(x + low) for x within the limits below. 2^n is applied in two halves: it may not be a number by itself.
+template <class T>
+GEN_DEVICE T exp_in_range(T x, T low = 0)
+{
+    using M = math<T>;
+    using U = unsigned_of<T>;
+    const exp_parts<T> e = split_exp(x, low);
+    const U biased = e.raw + 2 * M::bias;
+    const T scale = bits<T>(static_cast<U>((biased >> 1) << M::mantissa));
+    const T rest = bits<T>(static_cast<U>((biased - (biased >> 1)) << M::mantissa));
+    return (1 + e.minus_one) * scale * rest;
+}
+
+template <class T>
+GEN_DEVICE T clamp_exp(T x)
+{
+    using M = math<T>;
+    const T above = x < M::exp_lowest ? M::exp_lowest : x;
+    return above > M::exp_highest ? M::exp_highest : above;
+}
+
+template <class T>
+GEN_DEVICE T exp_of(T x)
+{
+    return exp_in_range(clamp_exp(x));
+}
+
+// e^x - 1 for x <= 60
+template <class T>
+GEN_DEVICE T expm1_in_range(T x)
+{
+    using M = math<T>;
+    using U = unsigned_of<T>;
+    const exp_parts<T> e = split_exp(x < -50 ? static_cast<T>(-50) : x);
+    const T scale = bits<T>(static_cast<U>((e.raw + M::bias) << M::mantissa));
+    return e.n == 0 ? e.minus_one : mad(scale, e.minus_one, scale - 1);
+}
+
+template <class T>
+GEN_DEVICE T tanh_of(T x)
+{
+    using M = math<T>;
+    const T magnitude = abs(x);
+    const T e = expm1_in_range(2 * (magnitude > M::tanh_one ? M::tanh_one : magnitude));
+    return copy_sign(e / (e + 2), x);
+}
+
+template <class T>
+GEN_DEVICE T erf_of(T x)
+{
+    using M = math<T>;
+    const T magnitude = abs(x);
+    const T clamped = magnitude > M::erf_one ? M::erf_one : magnitude;
+    const T z = magnitude < 1 ? x * x : static_cast<T>(1);
+    const T small = mad(x, M::erf_tail(z), x);
+    const T large = copy_sign(1 - exp_in_range(M::log_erfc(clamped)), x);
+    return magnitude < 1 ? small : large;
+}
+
+// ---- logarithms: x = 2^exponent m, m in [sqrt 1/2, sqrt 2), log m through s = (m - 1) / (m + 1)
+
+template <class T>
+struct log_parts
+{
+    T exponent;
+    T fraction;  // m - 1
+};
+
+template <class T>
+GEN_DEVICE log_parts<T> split_log(T x)
+{
+    using M = math<T>;
+    using U = unsigned_of<T>;
+    const bool is_subnormal = x < M::min_normal;
+    const U word = bits<U>(is_subnormal ? x * M::two_mantissa : x) + (bits<U>(T(1)) - bits<U>(M::sqrt_half));
+    const U field = word >> M::mantissa;
+    // The field of the exponent becomes a number by way of the mantissa of 2^mantissa.
+    const T exponent = bits<T>(static_cast<U>(field | bits<U>(M::two_mantissa))) - (M::two_mantissa + M::bias);
+    const U mask = (static_cast<U>(1) << M::mantissa) - 1;
+    const T m = bits<T>(static_cast<U>((word & mask) + bits<U>(M::sqrt_half)));
+    return {is_subnormal ? exponent - M::mantissa : exponent, m - 1};
+}
+
+template <class T>
+GEN_DEVICE T log_of(T x)
+{
+    using M = math<T>;
+    const log_parts<T> p = split_log(x);
+    const T f = p.fraction, s = f / (2 + f), z = s * s;
+    const T half_square = f * f * static_cast<T>(0.5);
+    const T tail = mad(s, half_square + z * M::log_tail(z), p.exponent * M::ln2_low);
+    const T finite = p.exponent * M::ln2_high - ((half_square - tail) - f);
+    return x > 0 ? (x < highest<T>() ? finite : x) : x == 0 ? lowest<T>() : nan<T>();
+}
+
+// log(1 + x): what the rounding of 1 + x loses is put back by x / ((1 + x) - 1).
+template <class T>
+GEN_DEVICE T log1p_of(T x)
+{
+    const T sum = 1 + x;
+    const T corrected = log_of(sum) * (x / (sum - 1));
+    return sum == 1 || sum == highest<T>() ? x : corrected;
+}
+
+// Powers: the logarithm of |x| as a pair of numbers, so that its error times y stays small.
+template <class T>
+GEN_DEVICE T pow_of_magnitude(T magnitude, T y)
+{
+    using M = math<T>;
+    const log_parts<T> p = split_log(magnitude);
+    const T f = p.fraction, d = 2 + f, d_low = f - (d - 2);
+    const T inverse = 1 / d, s = f * inverse, z = s * s;
+    const T s_low = (fma(-s, d, f) - s * d_low) * inverse;
+    const T whole = p.exponent * M::ln2_high;
+    const T sum = whole + 2 * s;
+    const T tail = mad(p.exponent, M::ln2_low, mad(s * z, M::log_tail(z), 2 * s_low));
+    const T sum_low = ((whole - sum) + 2 * s) + tail;
+    const T log_high = sum + sum_low, log_low = sum_low - (log_high - sum);
+
+    const T product = y * log_high;
+    const T product_low = fma(y, log_high, -product) + y * log_low;
+    const T clamped = clamp_exp(product);
+    return exp_in_range(clamped, clamped == product ? product_low : static_cast<T>(0));
+}
+
+template <class T>
+GEN_DEVICE T pow_of(T x, T y)
+{
+    constexpr T zero = 0, one = 1, inf = highest<T>();
+    const T magnitude = abs(x);
+    const bool is_integer = trunc(y) == y;
+    const bool is_odd = is_integer && trunc(y / 2) * 2 != y;
+    T result = pow_of_magnitude(magnitude, y);
+    result = magnitude == 0 || magnitude == inf ? ((y > 0) == (magnitude == 0) ? zero : inf) : result;
+    result = abs(y) == inf ? (magnitude == 1 ? one : (magnitude > 1) == (y > 0) ? inf : zero) : result;
+    result = sign_bit(x) && is_odd ? -result : result;
+    result = (x < 0 && !is_integer && magnitude != inf) || x != x || y != y ? nan<T>() : result;
+    return x == 1 || y == 0 ? one : result;
+}
+
+// ---- sine and cosine: |x| = quadrant pi/2 + r, |r| <= pi/4
+
+template <class T>
+struct angle
+{
+    T r;
+    uint32 quadrant;
+};
+
+// 2 / pi in binary, after 64 zeros: enough for every double.
+GEN_CONSTANT uint32 two_over_pi_bits[42] = {
+    0x00000000, 0x00000000, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab,
+    0xdebbc561, 0xb7246e3a, 0x424dd2e0, 0x06492eea, 0x09d1921c, 0xfe1deb1c, 0xb129a73e, 0xe88235f5, 0x2ebb4484,
+    0xe99c7026, 0xb45f7e41, 0x3991d639, 0x835339f4, 0x9c845f8b, 0xbdf9283b, 0x1ff897ff, 0xde05980f, 0xef2f118b,
+    0x5a0a6d1f, 0x6d367ecf, 0x27cb09b7, 0x4f463f66, 0x9e5fea2d, 0x7527bac7, 0xebe5f17b, 0x3d0739f7, 0x8a5292ea,
+    0x6bfb5fb1, 0x1f8d5d08, 0x56033046, 0xfc7b6bab, 0xf0cfbc20, 0x9af4361d};
+
+// 32 bits of 2 / pi, from a bit on; bit 64 has the weight 1/2.
+GEN_DEVICE uint32 two_over_pi_word(uint32 first)
+{
+    const uint64 pair = static_cast<uint64>(two_over_pi_bits[first / 32]) << 32 | two_over_pi_bits[first / 32 + 1];
+    return static_cast<uint32>(pair << first % 32 >> 32);
+}
+
+// Large arguments, after Payne and Hanek: of x times 2 / pi only what is not a multiple of 4 is computed, in
+// fixed point: 2 bits of quadrant, then the fraction. x = mantissa 2^exponent.
+GEN_DEVICE angle<float> reduce_long(float x)
+{
+    const uint32 word = bits<uint32>(x);
+    const uint64 mantissa = (word & 0x7fffffu) | 0x800000u;
+    const uint32 first = (word >> 23 & 0xff) - 150 + 62;
+    const uint64 product = (mantissa * two_over_pi_word(first) << 32) + mantissa * two_over_pi_word(first + 32) +
+                           (mantissa * two_over_pi_word(first + 64) >> 32);
+    const uint64 quadrant = (product + (1ull << 61)) >> 62;
+    const double fraction = static_cast<double>(static_cast<int64>(product - (quadrant << 62)));
+    return {static_cast<float>(fraction * 0x1.921fb54442d18p-62), static_cast<uint32>(quadrant)};
+}
+
+GEN_DEVICE angle<double> reduce_long(double x)
+{
+    const uint64 word = bits<uint64>(x);
+    const uint64 mantissa = (word & 0xfffffffffffffull) | 0x10000000000000ull;
+    const uint32 first = static_cast<uint32>(word >> 52 & 0x7ff) - 1075 + 62;
+    // The product's words of 32 bits, from the lowest; what lies above the fifth is a multiple of 4.
+    const uint64 low = mantissa & 0xffffffffu, high = mantissa >> 32;
+    uint64 words[6] = {};
+    for (int i = 5; i >= 0; i--) {
+        const uint64 factor = two_over_pi_word(first + 32 * i);
+        const int place = 5 - i;
+        const uint64 sum = words[place] + low * factor;
+        words[place] = sum & 0xffffffffu;
+        if (place < 5) {
+            const uint64 next = words[place + 1] + (sum >> 32) + high * factor;
+            words[place + 1] = next & 0xffffffffu;
+            if (place < 4) words[place + 2] += next >> 32;
+        }
+    }
+    const uint64 top = words[5] << 32 | words[4];
+    const uint64 rest = words[3] << 32 | words[2];
+    const uint64 quadrant = (top + (1ull << 61)) >> 62;
+    const int64 fraction = static_cast<int64>(top - (quadrant << 62));
+    const double leading = static_cast<double>(fraction);
+    const double trailing = static_cast<double>(fraction - static_cast<int64>(leading)) +
+                            static_cast<double>(rest) * 0x1p-64;
+    return {(leading + trailing) * 0x1.921fb54442d18p-62, static_cast<uint32>(quadrant)};
+}
+
+template <class T>
+GEN_DEVICE angle<T> reduce_angle(T magnitude)
+{
+    using M = math<T>;
+    const T shifted = fma(magnitude, M::two_over_pi, M::rounding);
+    const T n = shifted - M::rounding;
+    const T r = fma(n, -M::half_pi[2], fma(n, -M::half_pi[1], fma(n, -M::half_pi[0], magnitude)));
+    const uint32 quadrant = static_cast<uint32>(bits<unsigned_of<T>>(shifted));
+    const bool is_short = magnitude < M::sin_short;
+#if GEN_HOST
+    // Both ways and chosen by a mask, so that a loop over floats vectorises.
+    if constexpr (sizeof(T) == sizeof(float)) {
+        const angle<T> far = reduce_long(is_short ? M::sin_short : magnitude);
+        const uint32 mask = 0u - static_cast<uint32>(is_short);
+        return {bits<T>((bits<uint32>(r) & mask) | (bits<uint32>(far.r) & ~mask)), (quadrant & mask) | (far.quadrant & ~mask)};
+    }
+#endif
+    if (is_short) return {r, quadrant};
+    return reduce_long(magnitude);
+}
+
+// sin of r plus so many quadrants
+template <class T>
+GEN_DEVICE T sin_of_angle(T r, uint32 quadrant)
+{
+    using M = math<T>;
+    const T z = r * r;
+    const T sine = mad(r * z, M::sin_tail(z), r);
+    const T cosine = mad(z * z, M::cos_tail(z), 1 - z * static_cast<T>(0.5));
+    const T value = quadrant & 1 ? cosine : sine;
+    return quadrant & 2 ? -value : value;
+}
+
+template <class T>
+GEN_DEVICE T sin_of(T x)
+{
+    const angle<T> a = reduce_angle(abs(x));
+    const T value = sin_of_angle(a.r, a.quadrant);
+    return abs(x) < highest<T>() ? (sign_bit(x) ? -value : value) : nan<T>();
+}
+
+template <class T>
+GEN_DEVICE T cos_of(T x)
+{
+    const angle<T> a = reduce_angle(abs(x));
+    const T value = sin_of_angle(a.r, a.quadrant + 1);
+    return abs(x) < highest<T>() ? value : nan<T>();
+}
+
+}  // namespace detail
+
+#define GEN_FUNCTION(name)                                            \
+    GEN_DEVICE float name(float x) { return detail::name##_of(x); }   \
+    GEN_DEVICE double name(double x) { return detail::name##_of(x); }
+
+GEN_FUNCTION(tanh)
+GEN_FUNCTION(erf)
+GEN_FUNCTION(log1p)
+GEN_FUNCTION(sin)
+GEN_FUNCTION(cos)
+GEN_DEVICE float pow(float x, float y) { return detail::pow_of(x, y); }
+GEN_DEVICE double pow(double x, double y) { return detail::pow_of(x, y); }
+
+#if GEN_AMD
+// clang expands these around the hardware's v_exp, v_log and v_rsq, subnormal values included.
+GEN_DEVICE float exp(float x) { return __builtin_expf(x); }
+GEN_DEVICE double exp(double x) { return detail::exp_of(x); }
+GEN_DEVICE float log(float x) { return __builtin_logf(x); }
+GEN_DEVICE double log(double x) { return detail::log_of(x); }
+GEN_DEVICE float rsqrt(float x)
+{
+    const bool is_small = x < 0x1p-100f;
+    return __builtin_amdgcn_rsqf(is_small ? x * 0x1p+48f : x) * (is_small ? 0x1p+24f : 1.0f);
+}
+#else
+GEN_FUNCTION(exp)
+GEN_FUNCTION(log)
+GEN_DEVICE float rsqrt(float x) { return 1 / sqrt(x); }
+#endif
+GEN_DEVICE double rsqrt(double x) { return 1 / sqrt(x); }
+
+GEN_DEVICE float expm1(float x) { return x > 60 ? exp(x) : detail::expm1_in_range(x); }
+GEN_DEVICE double expm1(double x) { return x > 60 ? exp(x) : detail::expm1_in_range(x); }
+
+#undef GEN_FUNCTION
+#endif
+#undef GEN_BUILTIN
+#undef GEN_LIBRARY
+
+}  // namespace gen
+
+namespace gen {
+
+// ---------------------------------------------------------------------------------------------------------
+// Memory
+// ---------------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+// The alignment a vector access may rely on: its size's greatest power of two, at most 16.
+template <class T, int N>
+GEN_DEVICE constexpr int vector_alignment()
+{
+    const int bytes = static_cast<int>(sizeof(T)) * N;
+    const int power = bytes & -bytes;
+    return power < 16 ? power : 16;
+}
+
+// nvcc makes one access of a structure with this alignment; clang of a copy whose alignment it knows.
+template <class T, int N>
+struct alignas(vector_alignment<T, N>()) aligned_array
+{
+    T items[N];
+};
+
+template <int N, class T>
+GEN_DEVICE void read_vector(T* to, const T* from)
+{
+#if GEN_NVIDIA
+    const auto chunk = *reinterpret_cast<const aligned_array<T, N>*>(from);
+    GEN_UNROLL
+    for (int i = 0; i < N; i++) to[i] = chunk.items[i];
+#elif GEN_AMD
+    __builtin_memcpy(to, __builtin_assume_aligned(from, vector_alignment<T, N>()), sizeof(T) * N);
+#else
+    for (int i = 0; i < N; i++) to[i] = from[i];
+#endif
+}
+
+template <int N, class T>
+GEN_DEVICE void write_vector(T* to, const T* from)
+{
+#if GEN_NVIDIA
+    aligned_array<T, N> chunk;
+    GEN_UNROLL
+    for (int i = 0; i < N; i++) chunk.items[i] = from[i];
+    *reinterpret_cast<aligned_array<T, N>*>(to) = chunk;
+#elif GEN_AMD
+    __builtin_memcpy(__builtin_assume_aligned(to, vector_alignment<T, N>()), from, sizeof(T) * N);
+#else
+    for (int i = 0; i < N; i++) to[i] = from[i];
+#endif
+}
+
+}  // namespace detail
+
+/// N consecutive elements from p[i] on, in accesses of up to 16 bytes. p + i is aligned to them.
+template <int N, class T, class I>
+GEN_DEVICE array<T, N> vec_load(const T* p, I i)
+{
+    array<T, N> result;
+    detail::read_vector<N>(result.items, p + i);
+    return result;
+}
+
+template <int N, class T, class I>
+GEN_DEVICE void vec_store(T* p, I i, const array<T, N>& values)
+{
+    detail::write_vector<N>(p + i, values.items);
+}
+
+/// Size elements in chunks of Vector, Stride apart: element i is p[base + i / Vector * Stride + i % Vector].
+template <int Size, int Stride, int Vector = 1, class T, class I>
+GEN_DEVICE array<T, Size> strided_load(const T* p, I base)
+{
+    static_assert(Size % Vector == 0, "a strided load takes whole chunks");
+    array<T, Size> result;
+    GEN_UNROLL
+    for (int chunk = 0; chunk < Size / Vector; chunk++)
+        detail::read_vector<Vector>(result.items + chunk * Vector, p + base + chunk * Stride);
+    return result;
+}
+
+/// The same where chunk j is read only if first + j * Stride < limit, and is `fill` otherwise.
+template <int Size, int Stride, int Vector = 1, class T, class I, class J>
+GEN_DEVICE array<T, Size> strided_load(const T* p, I base, J first, J limit, T fill)
+{
+    static_assert(Size % Vector == 0, "a strided load takes whole chunks");
+    array<T, Size> result;
+    GEN_UNROLL
+    for (int chunk = 0; chunk < Size / Vector; chunk++) {
+        GEN_UNROLL
+        for (int i = 0; i < Vector; i++) result[chunk * Vector + i] = fill;
+        if (first + chunk * Stride < limit)
+            detail::read_vector<Vector>(result.items + chunk * Vector, p + base + chunk * Stride);
+    }
+    return result;
+}
+
+/// Writes what strided_load reads.
+template <int Size, int Stride, int Vector = 1, class T, class I>
+GEN_DEVICE void strided_store(T* p, I base, const array<T, Size>& values)
+{
+    static_assert(Size % Vector == 0, "a strided store takes whole chunks");
+    GEN_UNROLL
+    for (int chunk = 0; chunk < Size / Vector; chunk++)
+        detail::write_vector<Vector>(p + base + chunk * Stride, values.items + chunk * Vector);
+}
+
+/// The same where chunk j is written only if first + j * Stride < limit.
+template <int Size, int Stride, int Vector = 1, class T, class I, class J>
+GEN_DEVICE void strided_store(T* p, I base, J first, J limit, const array<T, Size>& values)
+{
+    static_assert(Size % Vector == 0, "a strided store takes whole chunks");
+    GEN_UNROLL
+    for (int chunk = 0; chunk < Size / Vector; chunk++)
+        if (first + chunk * Stride < limit)
+            detail::write_vector<Vector>(p + base + chunk * Stride, values.items + chunk * Vector);
+}
+
+/// p[i], or `fill` without touching memory.
+template <class T, class I>
+GEN_DEVICE T load_if(const T* p, I i, bool ok, T fill)
+{
+    return ok ? p[i] : fill;
+}
+
+/// p[i], or `fill` where i is negative.
+template <class T, class I>
+GEN_DEVICE T conditional_load(const T* p, I i, T fill)
+{
+    return load_if(p, i, i >= 0, fill);
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Reductions, over a monoid: Op::acc, Op::identity(), Op::combine(a, b), associative and commutative
+// ---------------------------------------------------------------------------------------------------------
+
+/// Folds a lane's own values, as a balanced tree.
+template <class Op, int N>
+GEN_DEVICE typename Op::acc lane_reduce(array<typename Op::acc, N> values)
+{
+    if constexpr (N == 0) {
+        return Op::identity();
+    } else if constexpr (N == 1) {
+        return values[0];
+    } else {
+        constexpr int half_size = (N + 1) / 2;
+        array<typename Op::acc, half_size> folded;
+        GEN_UNROLL
+        for (int i = 0; i < half_size; i++)
+            folded[i] = i + half_size < N ? Op::combine(values[i], values[i + half_size]) : values[i];
+        return lane_reduce<Op>(folded);
+    }
+}
+
+#if GEN_HOST
+namespace host {
+
+#if GEN_FIBERS
+// Every lane's result, for all groups of Lanes lanes of a wave at once, in the tree order of the GPUs.
+template <class Op, int Lanes>
+inline bool reduce_lanes(lane_state* lanes, int count)
+{
+    if (count % Lanes != 0) return false;
+    using acc = typename Op::acc;
+    acc partial[Lanes];
+    for (int first = 0; first < count; first += Lanes) {
+        for (int i = 0; i < Lanes; i++) partial[i] = *static_cast<const acc*>(lanes[first + i].value);
+        for (int width = 1; width < Lanes; width *= 2)
+            for (int i = 0; i < Lanes; i += 2 * width) partial[i] = Op::combine(partial[i], partial[i + width]);
+        for (int i = 0; i < Lanes; i++) *static_cast<acc*>(lanes[first + i].value) = partial[0];
+    }
+    return true;
+}
+#endif
+
+template <class Op, int Lanes>
+GEN_DEVICE typename Op::acc reduce(typename Op::acc x)
+{
+#if GEN_FIBERS
+    stop_at(stop::operation, &x, reduce_lanes<Op, Lanes>);
+#else
+    static_assert(Lanes == 1, "a kernel with cross-lane operations is built as cooperative");
+#endif
+    return x;
+}
+
+}  // namespace host
+#else
+
+namespace detail {
+
+// Applies a move of 32-bit words to a value of any size; a smaller value is padded to a word.
+template <class T, class Move>
+GEN_DEVICE T move_words(T x, T old, Move move)
+{
+    constexpr int count = (sizeof(T) + 3) / 4;
+    uint32 words[count] = {}, old_words[count] = {};
+    __builtin_memcpy(words, &x, sizeof(T));
+    __builtin_memcpy(old_words, &old, sizeof(T));
+    GEN_UNROLL
+    for (int i = 0; i < count; i++) words[i] = move(words[i], old_words[i]);
+    __builtin_memcpy(&x, words, sizeof(T));
+    return x;
+}
+
+#if GEN_AMD
+
+// Data-parallel primitives: a value from another lane of the row of 16, as part of an instruction. A lane
+// without a source, or outside the mask of rows or banks, gets the identity.
+namespace dpp {
+constexpr int swap_pairs = 0xb1;          // quad_perm 1, 0, 3, 2
+constexpr int swap_quad_halves = 0x4e;    // quad_perm 2, 3, 0, 1
+constexpr int mirror_half_row = 0x141;
+constexpr int mirror_row = 0x140;
+constexpr int row_shift = 0x110;          // row_shr, plus the distance
+constexpr int row_broadcast_15 = 0x142;   // a row's last lane to the next row; gfx9 only
+constexpr int row_broadcast_31 = 0x143;   // lane 31 to the upper half; gfx9 only
+}  // namespace dpp
+
+template <class Op, int Control, int Rows = 0xf, int Banks = 0xf>
+GEN_DEVICE typename Op::acc dpp_step(typename Op::acc x)
+{
+    const auto move = [](uint32 word, uint32 old) {
+        return static_cast<uint32>(__builtin_amdgcn_update_dpp(static_cast<int>(old), static_cast<int>(word),
+                                                               Control, Rows, Banks, false));
+    };
+    return Op::combine(move_words(x, Op::identity(), move), x);
+}
+
+// Exchanges the halves of each 32 lanes.
+template <class T>
+GEN_DEVICE T swap_sixteen(T x)
+{
+    return move_words(x, x, [](uint32 word, uint32) {
+#if defined(__GFX9__)
+        return static_cast<uint32>(__builtin_amdgcn_ds_swizzle(static_cast<int>(word), 0x401f));
+#else
+        return static_cast<uint32>(__builtin_amdgcn_permlanex16(word, word, 0x76543210u, 0xfedcba98u, false, false));
+#endif
+    });
+}
+
+template <class T>
+GEN_DEVICE T read_lane(T x, int lane)
+{
+    return move_words(x, x, [lane](uint32 word, uint32) {
+        return static_cast<uint32>(__builtin_amdgcn_readlane(static_cast<int>(word), lane));
+    });
+}
+
+// All 64 lanes of gfx9: the sum climbs to the last lane of each row, from row to row, and is read from lane 63.
+template <class Op>
+GEN_DEVICE typename Op::acc reduce_whole_wave(typename Op::acc x)
+{
+#if defined(__GFX9__)
+    x = dpp_step<Op, dpp::row_shift + 1>(x);
+    x = dpp_step<Op, dpp::row_shift + 2>(x);
+    x = dpp_step<Op, dpp::row_shift + 4, 0xf, 0xe>(x);
+    x = dpp_step<Op, dpp::row_shift + 8, 0xf, 0xc>(x);
+    x = dpp_step<Op, dpp::row_broadcast_15, 0xa>(x);
+    x = dpp_step<Op, dpp::row_broadcast_31, 0xc>(x);
+    return read_lane(x, 63);
+#else
+    return Op::combine(read_lane(x, 0), read_lane(x, 32));
+#endif
+}
+
+template <class Op, int Lanes>
+GEN_DEVICE typename Op::acc reduce(typename Op::acc x)
+{
+#if defined(__GFX9__)
+    if constexpr (Lanes == 64) return reduce_whole_wave<Op>(x);
+#endif
+    if constexpr (Lanes >= 2) x = dpp_step<Op, dpp::swap_pairs>(x);
+    if constexpr (Lanes >= 4) x = dpp_step<Op, dpp::swap_quad_halves>(x);
+    if constexpr (Lanes >= 8) x = dpp_step<Op, dpp::mirror_half_row>(x);
+    if constexpr (Lanes >= 16) x = dpp_step<Op, dpp::mirror_row>(x);
+    if constexpr (Lanes >= 32) x = Op::combine(x, swap_sixteen(x));
+    if constexpr (Lanes >= 64) x = reduce_whole_wave<Op>(x);
+    return x;
+}
+
+#else
+
+template <class Op, int Lanes>
+GEN_DEVICE typename Op::acc reduce(typename Op::acc x)
+{
+    GEN_UNROLL
+    for (int distance = 1; distance < Lanes; distance *= 2)
+        x = Op::combine(x, move_words(x, x, [distance](uint32 word, uint32) {
+                            return __shfl_xor_sync(0xffffffffu, word, distance);
+                        }));
+    return x;
+}
+
+#endif
+}  // namespace detail
+#endif
+
+/// Folds aligned groups of Lanes consecutive lanes of a wave; every lane gets its group's result. All lanes of
+/// the wave take part.
+template <class Op, int Lanes>
+GEN_DEVICE typename Op::acc dpp_reduce(typename Op::acc x)
+{
+    static_assert(Lanes >= 1 && (Lanes & (Lanes - 1)) == 0, "a group of lanes is a power of two");
+    static_assert(Lanes <= GEN_WAVE_SIZE, "a group of lanes lies within one wave");
+    if constexpr (Lanes == 1) {
+        return x;
+    } else {
+#if GEN_HOST
+        return host::reduce<Op, Lanes>(x);
+#else
+        return detail::reduce<Op, Lanes>(x);
+#endif
+    }
+}
+
+/// Folds the results of all waves of a workgroup, through Waves elements of workgroup memory; every lane gets
+/// the result. Fence: wait until the other waves have read what the memory held before.
+template <class Op, int Waves, bool Fence = true>
+GEN_DEVICE typename Op::acc reduce_waves(typename Op::acc x, typename Op::acc* lds)
+{
+    if constexpr (Waves == 1) {
+        return x;
+    } else {
+        if constexpr (Fence) lds_barrier();
+        if (lane_id() == 0) lds[wave_id()] = x;
+        lds_barrier();
+        typename Op::acc result = lds[0];
+        GEN_UNROLL
+        for (int wave = 1; wave < Waves; wave++) result = Op::combine(result, lds[wave]);
+        return result;
+    }
+}
+
+}  // namespace gen
+
+#endif  // GEN_HPP

@@ -1,0 +1,175 @@
+"""Kernels on the CPU: the HIP source compiled for the host, loaded and run.
+
+The device header has the other half: there, a kernel is a plain function and its lanes are a loop, or one fiber
+per lane where the kernel has barriers or cross-lane operations.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from genrw.codegen.compilers import (
+    cache_folder,
+    cache_key,
+    host_compiler,
+    read_entry,
+    translation_unit,
+    write_entry,
+)
+from genrw.grammar.diagnostics import error
+
+Argument = npt.NDArray[Any] | np.generic | int | float
+
+_DTYPES = {
+    **{"float": "float32", "double": "float64", "gen::half": "float16", "gen::bf16": "bfloat16", "bool": "bool"},
+    **{"int": "int32", "long long": "int64", "unsigned": "uint32", "unsigned long long": "uint64"},
+    **{f"gen::{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+
+# gen::host::status in gen.hpp
+_FAILURES = {
+    1: "lanes that should have met at a barrier or a cross-lane operation stopped at different places",
+    2: "a cross-lane operation is wider than the lanes that are left in the wave: the block is not whole waves",
+    3: "there is no memory for the stacks of its lanes",
+    4: "a lane overran its stack",
+}
+
+# Below this much data, starting a second thread costs more than it saves.
+_BYTES_PER_THREAD = 1 << 18
+_LANES_PER_THREAD = 1 << 12
+
+
+@dataclass(frozen=True)
+class HostKernel:
+    """A kernel compiled for this machine."""
+
+    name: str
+    arg_types: tuple[str, ...]
+    block: int
+    cooperative: bool
+    _library: ctypes.CDLL = field(repr=False)
+
+    def launch(
+        self, arrays: Sequence[Argument], groups: int, *, threads: int | None = None, order: int = 0
+    ) -> None:
+        """Run `groups` workgroups over arrays, in place; numbers stand for arguments that are not pointers.
+
+        `order` is a seed: 0 runs groups and waves in turn, any other value shuffles them and starts workgroup
+        memory with NaN patterns, so that a missing barrier shows.
+        """
+        if len(arrays) != len(self.arg_types):
+            raise TypeError(f"{self.name} takes {len(self.arg_types)} arguments, got {len(arrays)}")
+        held = [_argument(*pair) for pair in zip(self.arg_types, arrays, strict=True)]
+        pointers = (ctypes.c_void_p * max(1, len(held)))(*(array.ctypes.data for array in held))
+        count = threads if threads is not None else self._threads(held, groups)
+        bounds = [groups * i // count for i in range(count + 1)]
+        ranges = list(zip(bounds, bounds[1:], strict=False))
+
+        def run(first: int, last: int) -> int:
+            return int(self._library.gen_run(pointers, first, last, order))
+
+        results = [run(*ranges[0])] if count == 1 else list(_pool().map(lambda r: run(*r), ranges))
+        for status in results:
+            if status != 0:
+                raise error(f"kernel {self.name}: {_FAILURES[status]}")
+
+    def _threads(self, arrays: Sequence[npt.NDArray[Any]], groups: int) -> int:
+        """As many threads as the work is worth."""
+        worth = sum(array.nbytes for array in arrays) // _BYTES_PER_THREAD
+        if self.cooperative:
+            worth = max(worth, groups * self.block // _LANES_PER_THREAD)
+        return max(1, min(_processors(), groups, worth))
+
+
+def compile_host(
+    source: str,
+    kernel: str,
+    arg_types: Sequence[str],
+    *,
+    wave_size: int,
+    block: int,
+    cooperative: bool,
+    cache: bool = True,
+    compiler: str | None = None,
+) -> HostKernel:
+    """Compile one kernel for this machine, or take it from the cache.
+
+    `arg_types` are the C++ types of the kernel's parameters, such as `const float*` or `int`. A kernel with
+    barriers or cross-lane operations is `cooperative`. `compiler` is a command, or `zig`; by default the
+    system's compiler is found.
+    """
+    tool = host_compiler(compiler)
+    text = translation_unit(f"{source}\n{_entry(kernel, arg_types)}", kernel)
+    defines = (f"GEN_WAVE_SIZE={wave_size}", f"GEN_BLOCK={block}", f"GEN_COOPERATIVE={int(cooperative)}")
+    key = cache_key(text, *defines, tool.identity)
+    path = cache_folder("host") / f"{key}.so"
+
+    def build(folder: str) -> Path:
+        library = Path(folder) / f"{kernel}.so"
+        tool.build(text, kernel, defines, library)
+        return library
+
+    if cache:
+        if read_entry(path) is None:
+            with tempfile.TemporaryDirectory(prefix="genrw") as folder:
+                write_entry(path, build(folder).read_bytes())
+        library = _load(str(path))
+    else:
+        with tempfile.TemporaryDirectory(prefix="genrw") as folder:
+            library = _load(str(build(folder)))
+    return HostKernel(kernel, tuple(arg_types), block, cooperative, library)
+
+
+def _entry(kernel: str, arg_types: Sequence[str]) -> str:
+    """The exported function that runs a range of groups over an array of argument pointers."""
+    lines = ['extern "C" __attribute__((visibility("default")))']
+    lines += ["int gen_run([[maybe_unused]] void* const* args, long long first, long long last, unsigned order) {"]
+    for i, name in enumerate(arg_types):
+        value = f"({name})args[{i}]" if "*" in name else f"*(const {name}*)args[{i}]"
+        lines.append(f"    const auto a{i} = {value};")
+    call = ", ".join(f"a{i}" for i in range(len(arg_types)))
+    lines += [f"    return gen::host::run([=] {{ {kernel}({call}); }}, first, last, order);", "}"]
+    return "\n".join(lines)
+
+
+def _argument(type_name: str, value: Argument) -> npt.NDArray[Any]:
+    """An argument as an array whose memory the kernel may use: the array itself, or a number in one of its own."""
+    base = type_name.replace("__restrict__", "").replace("const", "").replace("*", "").strip()
+    dtype = _DTYPES.get(base)
+    if "*" not in type_name:
+        return np.array(value, dtype=dtype)
+    if not isinstance(value, np.ndarray) or not value.flags.c_contiguous:
+        raise TypeError(f"an argument of type {type_name} takes a contiguous array")
+    if dtype is not None and value.dtype.name != dtype:
+        raise TypeError(f"an argument of type {type_name} takes an array of {dtype}, not {value.dtype.name}")
+    if "const" not in type_name and not value.flags.writeable:
+        raise TypeError(f"an argument of type {type_name} takes an array that can be written")
+    return value
+
+
+def _load(path: str) -> ctypes.CDLL:
+    library = ctypes.CDLL(path)
+    library.gen_run.argtypes = (ctypes.c_void_p, ctypes.c_longlong, ctypes.c_longlong, ctypes.c_uint)
+    library.gen_run.restype = ctypes.c_int
+    return library
+
+
+@lru_cache(maxsize=1)
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@lru_cache(maxsize=1)
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_processors(), thread_name_prefix="genrw-host")

@@ -1,0 +1,476 @@
+"""Parsed `.gen` modules to checked, typed graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+from genrw.engine.context import EMPTY, Record
+from genrw.engine.dtypes import is_dtype
+from genrw.engine.infer import TypeProblem, check_arity, environment, infer
+from genrw.engine.ir import Attributes, Module, Node
+from genrw.engine.library import Library, Operator
+from genrw.engine.types import Type
+from genrw.grammar import gen_tree as tree
+from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
+from genrw.grammar.rw_tree import AttributeDecl
+from genrw.grammar.source import Span
+
+_HEADER = ("stage", "target", "policy", "schedule", "space", "axes", "outputs")
+
+
+def build_file(file: tree.File, library: Library, default_target: str) -> dict[str, Module]:
+    """Check and type every module that is not a submodule of another; GenrwError with all problems found."""
+    modules: dict[str, tree.Module] = {}
+    for module in file.modules:
+        if module.name in modules:
+            raise error(f"module `{module.name}` is defined twice", module.span, "rename one of them")
+        modules[module.name] = module
+    called = {name for module in file.modules for name in _called(module)}
+    return {
+        name: build_module(module, library, default_target, modules)
+        for name, module in modules.items()
+        if name not in called
+    }
+
+
+def _called(module: tree.Module) -> list[str]:
+    return [
+        a.value.name
+        for i in module.instructions
+        for a in i.attributes
+        if a.name == "module" and isinstance(a.value, tree.Word)
+    ]
+
+
+def build_module(
+    module: tree.Module,
+    library: Library,
+    default_target: str,
+    modules: Mapping[str, tree.Module] | None = None,
+) -> Module:
+    """Check and type one module; GenrwError with all problems found."""
+    header = _header(module, library)
+    target = header.get("target", default_target)
+    schedule = header.get("schedule", {})
+    context = {
+        "target": library.target(target),
+        "schedule": Record.of(schedule) if schedule else EMPTY,
+    }
+    builder = _Builder(library, context, modules or {module.name: module})
+    root = builder.body(module)
+    return Module(
+        module.name,
+        root,
+        tuple(builder.parameters),
+        stage=header.get("stage") or infer_stage(library, builder.written),
+        target=target if "target" in header else "",
+        schedule=schedule,
+        space=header.get("space"),
+        axes=header.get("axes", ()),
+        outputs=header.get("outputs", {}),
+        span=module.span,
+    )
+
+
+def infer_stage(library: Library, ops: Sequence[str]) -> str:
+    """The stage of a module without a header: the latest of the stages at which its operators first appear."""
+    order = {stage: i for i, stage in enumerate(library.stages)}
+    firsts = [
+        min((order[s] for s in library.operator(op).decl.stages if s in order), default=0) for op in ops
+    ]
+    latest = max(firsts, default=0)
+    return library.stages[latest] if latest else ""
+
+
+def _header(module: tree.Module, library: Library) -> dict[str, Any]:
+    header: dict[str, Any] = {}
+    for attribute in module.attributes:
+        if attribute.name not in _HEADER:
+            raise error(
+                f"a module header has no `{attribute.name}`", attribute.span, f"it has {', '.join(_HEADER)}"
+            )
+        header[attribute.name] = plain(attribute.value)
+    if "stage" in header and header["stage"] not in library.stages:
+        span = next(a.value_span for a in module.attributes if a.name == "stage")
+        raise error(
+            f"there is no stage `{header['stage']}`", span, f"stages are {', '.join(library.stages)}"
+        )
+    if "target" in header and header["target"] not in library.targets:
+        span = next(a.value_span for a in module.attributes if a.name == "target")
+        raise error(f"unknown target `{header['target']}`", span, f"targets are {', '.join(library.targets)}")
+    return header
+
+
+def plain(value: tree.Value) -> Any:
+    """An attribute's value without syntax: words as strings, lists as tuples, maps as dicts."""
+    if isinstance(value, tree.Word):
+        return value.name
+    if isinstance(value, tuple):
+        return tuple(plain(v) for v in value)
+    if isinstance(value, tree.MapValue):
+        return {k: plain(v) for k, v in value.items}
+    if isinstance(value, tree.TypeNode):
+        return (value.dtype or "float", value.lens) if value.kind == "tensor" else (value.dtype or value.kind)
+    return value
+
+
+class _Builder:
+    """Builds the instructions of a module, inlining the modules it calls."""
+
+    def __init__(
+        self, library: Library, context: Mapping[str, Any], modules: Mapping[str, tree.Module]
+    ) -> None:
+        self.library = library
+        self.context = context
+        self.modules = modules
+        self.parameters: list[Node] = []
+        self.written: list[str] = []
+        self.problems: list[Diagnostic] = []
+        self.calling: list[str] = []
+
+    def body(self, module: tree.Module) -> Node:
+        """The root of the module; raises all problems at once."""
+        results = self.instructions(module, None)
+        if self.problems:
+            raise GenrwError(self.problems)
+        if results is None:
+            last = module.instructions[-1].span if module.instructions else module.span
+            raise error("the program has no `@return`", last, "end it with `@return(name)`")
+        nodes, span = results
+        effects = all(n.type.sort == "effect" for n in nodes)
+        part = self.library.boundary("effects" if effects else "result")
+        return self.node(part.name, (), tuple(nodes), span, [n.name or "" for n in nodes])
+
+    def instructions(
+        self, module: tree.Module, arguments: Sequence[Node] | None
+    ) -> tuple[list[Node], Span] | None:
+        """Build all instructions; `arguments` take the place of the parameters of a called module."""
+        scope: dict[str, Node | None] = {}
+        results: tuple[list[Node], Span] | None = None
+        taken = iter(arguments or ())
+        for instruction in module.instructions:
+            try:
+                if instruction.op == "@return":
+                    results = (
+                        [n for o in instruction.operands if (n := self.operand(o, scope)) is not None],
+                        instruction.span,
+                    )
+                    continue
+                if instruction.op == "@param" and arguments is not None:
+                    node = next(taken, None)
+                    if node is None:
+                        raise error("the call gives too few operands", instruction.span)
+                    made = [node]
+                else:
+                    made = self.instruction(instruction, scope)
+            except GenrwError as problem:
+                self.problems.extend(problem.diagnostics)
+                made = []
+            self.bind(instruction, made, scope)
+        return results
+
+    def bind(
+        self, instruction: tree.Instruction, made: Sequence[Node], scope: dict[str, Node | None]
+    ) -> None:
+        names = instruction.names or (instruction.op.removeprefix("@"),)
+        for i, name in enumerate(names):
+            if name in scope and instruction.names:
+                span = instruction.name_spans[i] if instruction.name_spans else instruction.span
+                self.problems.append(
+                    Diagnostic(f"`{name}` is already defined", span, "give this result another name")
+                )
+            scope[name] = made[i] if i < len(made) else None
+
+    def instruction(self, instruction: tree.Instruction, scope: Mapping[str, Node | None]) -> list[Node]:
+        if instruction.op == "@param":
+            return [self.parameter(instruction)]
+        if instruction.op == "@literal":
+            return [self.literal(instruction)]
+        found = self.library.find(instruction.op)
+        if found is None:
+            remedy = self.library.suggest(instruction.op)
+            raise error(f"unknown operator `{instruction.op}`", instruction.op_span, remedy)
+        operands = [self.operand(o, scope) for o in instruction.operands]
+        if any(o is None and isinstance(w, tree.Ref) for o, w in zip(operands, instruction.operands, strict=True)):
+            return []
+        operator = found[0]
+        if operator.role == "boundary" and operator.decl.role_parts == ("call",):
+            return self.call(instruction, [o for o in operands if o is not None])
+        self.written.append(instruction.op)
+        return [self.operation(operator, instruction, operands)]
+
+    def operand(self, operand: tree.Operand, scope: Mapping[str, Node | None]) -> Node | None:
+        """The node that an operand names; None for a number, and for a name whose definition failed."""
+        if isinstance(operand, tree.NumberOperand):
+            return None
+        if operand.name not in scope:
+            close = get_close_matches(operand.name, list(scope), n=1)
+            remedy = f"did you mean `{close[0]}`?" if close else "define it above this line"
+            raise error(f"`{operand.name}` is not defined", operand.span, remedy)
+        return scope[operand.name]
+
+    def parameter(self, instruction: tree.Instruction) -> Node:
+        type_ = self.tensor_type(instruction)
+        name = instruction.param or ""
+        if any(p.attribute("name") == name for p in self.parameters):
+            raise error(f"parameter `{name}` is already defined", instruction.span, "rename one of them")
+        op = self.library.boundary("input").name
+        attributes = (
+            ("name", name),
+            ("dtype", type_.dtype),
+            ("lens", type_.lens),
+            ("strides", type_.strides or ()),
+        )
+        shown = instruction.names[0] if instruction.names else name
+        node = Node(op, attributes, (), type_, shown, instruction.span)
+        self.parameters.append(node)
+        return node
+
+    def literal(self, instruction: tree.Instruction) -> Node:
+        type_ = self.tensor_type(instruction)
+        elements = instruction.literal or ()
+        if len(elements) not in (1, type_.elements):
+            raise error(
+                f"the literal has {len(elements)} elements, its type {type_.elements}",
+                instruction.span,
+                "give all elements, or one for all of them",
+            )
+        value = elements[0] if len(set(map(str, elements))) == 1 else tuple(elements)
+        return self.constant(value, type_, instruction.span, instruction.names[0] if instruction.names else None)
+
+    def constant(self, value: Any, type_: Type, span: Span, name: str | None = None) -> Node:
+        op = self.library.boundary("constant").name
+        attributes = (("value", value), ("dtype", type_.dtype), ("lens", type_.lens))
+        return Node(op, attributes, (), type_, name, span)
+
+    def tensor_type(self, instruction: tree.Instruction) -> Type:
+        node = instruction.type
+        if node is None:
+            raise error(
+                f"`{instruction.op}` needs a type", instruction.span, "write it as `-> float{2, 3}`"
+            )
+        return self.type(node)
+
+    def type(self, node: tree.TypeNode) -> Type:
+        dtype = node.dtype or "float"
+        if not is_dtype(dtype):
+            raise error(f"unknown type `{dtype}`", node.span, "types are float, half, bf16, double, int8 … int64, bool")
+        for n in (*node.lens, *(node.strides or ())):
+            if isinstance(n, str):
+                raise error(f"the length `{n}` is not a number", node.span, "lengths are fixed when lowering")
+            if not 0 <= n < 2**48:
+                raise error(f"the length {n} is out of range", node.span, "lengths run from 0 to 2^48")
+        if node.kind == "scalar" and node.dtype:
+            return Type("tensor", dtype)
+        lens = tuple(int(n) for n in node.lens)
+        if Type("tensor", dtype, lens).elements >= 2**48:
+            raise error("the tensor is too large", node.span, "it may have up to 2^48 elements")
+        strides = tuple(int(n) for n in node.strides) if node.strides is not None else None
+        if strides is not None and len(strides) != len(lens):
+            raise error(
+                f"{len(lens)} lengths need as many strides, not {len(strides)}", node.span
+            )
+        plain_type = Type("tensor", dtype, lens)
+        return plain_type if strides == plain_type.layout else Type("tensor", dtype, lens, strides)
+
+    def operation(
+        self, operator: Operator, instruction: tree.Instruction, operands: Sequence[Node | None]
+    ) -> Node:
+        labels = [
+            o.name if isinstance(o, tree.Ref) else str(o.value).lower() for o in instruction.operands
+        ]
+        try:
+            check_arity(operator, instruction.op, len(operands))
+        except TypeProblem as problem:
+            raise error(problem.message, instruction.op_span, problem.remedy) from None
+        nodes = self.number_operands(operator, instruction, operands)
+        attributes = self.attributes(operator, instruction, nodes, labels)
+        name = instruction.names[0] if instruction.names else None
+        try:
+            type_ = infer(
+                self.library, instruction.op, attributes, [n.type for n in nodes], self.context, labels
+            )
+        except TypeProblem as problem:
+            raise error(problem.message, self.place(instruction, problem), problem.remedy) from None
+        self.check_written_type(instruction, type_)
+        return Node(instruction.op, attributes, tuple(nodes), type_, name, instruction.span)
+
+    def place(self, instruction: tree.Instruction, problem: TypeProblem) -> Span:
+        if problem.operand is not None:
+            return instruction.operands[problem.operand].span
+        for attribute in instruction.attributes:
+            if attribute.name == problem.attribute:
+                return attribute.value_span
+        return instruction.op_span
+
+    def number_operands(
+        self, operator: Operator, instruction: tree.Instruction, operands: Sequence[Node | None]
+    ) -> list[Node]:
+        """The operands, with nodes for those written as numbers: of the type their neighbours have."""
+        known = {
+            operator.operand(i).dtype: o.type.dtype for i, o in enumerate(operands) if o is not None and o.type.dtype
+        }
+        lanes = any(o is not None and o.type.sort in ("scalar", "array", "index") for o in operands)
+        nodes: list[Node] = []
+        for i, (node, written) in enumerate(zip(operands, instruction.operands, strict=True)):
+            if node is not None:
+                nodes.append(node)
+                continue
+            assert isinstance(written, tree.NumberOperand)
+            decl = operator.operand(i)
+            if decl.sort == "index":
+                nodes.append(self.number(written))
+                continue
+            dtype = known.get(decl.dtype) or (decl.dtype if decl.dtype and is_dtype(decl.dtype) else None)
+            if dtype is None:
+                dtype = "float" if isinstance(written.value, float) else _default_dtype(written.value)
+            scalar = decl.sort in ("scalar", "array", "value") or (decl.sort is None and lanes)
+            nodes.append(self.scalar(written.value, dtype, written.span, scalar))
+        return nodes
+
+    def number(self, written: tree.NumberOperand) -> Node:
+        if not isinstance(written.value, int):
+            raise error("an index is a whole number", written.span)
+        op = self.library.boundary("number").name
+        return Node(op, (("value", int(written.value)),), (), Type("index", "int64"), None, written.span)
+
+    def scalar(self, value: Any, dtype: str, span: Span, lane: bool) -> Node:
+        if lane:
+            op = self.library.boundary("scalar").name
+            return Node(op, (("value", value), ("dtype", dtype)), (), Type("scalar", dtype), None, span)
+        return self.constant(value, Type("tensor", dtype), span)
+
+    def attributes(
+        self,
+        operator: Operator,
+        instruction: tree.Instruction,
+        operands: Sequence[Node],
+        labels: Sequence[str],
+    ) -> Attributes:
+        """All attributes in declared order, checked and with defaults."""
+        given: dict[str, Any] = {}
+        for attribute in instruction.attributes:
+            decl = operator.attributes.get(attribute.name)
+            if decl is None:
+                names = ", ".join(operator.attributes) or "none"
+                raise error(
+                    f"`{instruction.op}` has no attribute `{attribute.name}`", attribute.span, f"it has {names}"
+                )
+            if attribute.value is None:
+                raise error(f"attribute `{attribute.name}` has no value", attribute.span, "write `name=value`")
+            given[attribute.name] = self.attribute(decl, attribute, operands, labels)
+        return complete(operator, given, [n.type for n in operands], self.context, instruction)
+
+    def attribute(
+        self,
+        decl: AttributeDecl,
+        attribute: tree.Attribute,
+        operands: Sequence[Node],
+        labels: Sequence[str],
+    ) -> Any:
+        value = plain(attribute.value)
+        problem = attribute_problem(self.library, decl.type, value)
+        if problem is not None:
+            raise error(f"attribute `{decl.name}` {problem}", attribute.value_span)
+        if decl.type in ("axes", "axis"):
+            axes = (value,) if decl.type == "axis" else value
+            rank = len(operands[0].type.lens) if operands else 0
+            fixed = tuple(self.axis(a, rank, labels[0], attribute) for a in axes)
+            if len(set(fixed)) != len(fixed):
+                raise error("an axis is listed twice", attribute.value_span)
+            return fixed[0] if decl.type == "axis" else tuple(sorted(fixed))
+        return float(value) if decl.type == "float" else value
+
+    def axis(self, axis: int, rank: int, label: str, attribute: tree.Attribute) -> int:
+        if not -rank <= axis < rank:
+            dimensions = "1 dimension" if rank == 1 else f"{rank} dimensions"
+            remedy = f"axes run from {-rank} to {rank - 1}" if rank else "it has no axes"
+            raise error(
+                f"axis {axis} is out of range for {label}, which has {dimensions}", attribute.value_span, remedy
+            )
+        return axis % rank
+
+    def check_written_type(self, instruction: tree.Instruction, type_: Type) -> None:
+        written = instruction.type
+        if written is None:
+            return
+        if type_.sort in ("tensor", "buffer") and written.kind == "tensor":
+            want = self.type(replace(written, dtype=written.dtype or type_.dtype))
+            if (want.dtype, want.lens) == (type_.dtype, type_.lens):
+                return
+            found = f"{type_.dtype}{{{', '.join(map(str, type_.lens))}}}"
+            raise error(f"the result is {found}, not {written.span.text or 'as written'}", written.span)
+        if written.kind == "tensor" and type_.sort != "effect":
+            raise error(f"the result is of sort {type_.sort}, not a tensor", written.span)
+
+    def node(
+        self, op: str, attributes: Attributes, operands: tuple[Node, ...], span: Span, labels: Sequence[str]
+    ) -> Node:
+        try:
+            type_ = infer(self.library, op, attributes, [n.type for n in operands], self.context, labels)
+        except TypeProblem as problem:
+            raise error(problem.message, span, problem.remedy) from None
+        return Node(op, attributes, operands, type_, None, span)
+
+    def call(self, instruction: tree.Instruction, operands: Sequence[Node]) -> list[Node]:
+        """The results of a called module, its instructions built in place."""
+        attribute = next((a for a in instruction.attributes if a.name == "module"), None)
+        if attribute is None or not isinstance(attribute.value, tree.Word):
+            raise error("the call names no module", instruction.op_span, "write `[module=NAME]`")
+        name = attribute.value.name
+        if name not in self.modules or name in self.calling:
+            why = "calls itself" if name in self.calling else "is not in this file"
+            raise error(f"module `{name}` {why}", attribute.value_span)
+        self.calling.append(name)
+        results = self.instructions(self.modules[name], operands)
+        self.calling.pop()
+        return results[0] if results is not None else []
+
+
+def _default_dtype(value: object) -> str:
+    return "bool" if isinstance(value, bool) else "int64"
+
+
+def complete(
+    operator: Operator,
+    given: Mapping[str, Any],
+    operands: Sequence[Type],
+    context: Mapping[str, Any],
+    instruction: tree.Instruction | None = None,
+) -> Attributes:
+    """Attributes in declared order with defaults for those not given; GenrwError if one without default is missing."""
+    values: list[tuple[str, Any]] = []
+    for name in operator.attributes:
+        if name in given:
+            values.append((name, given[name]))
+        elif name in operator.defaults:
+            env = environment(operator, None, tuple(values), operands, {}, context)
+            values.append((name, operator.defaults[name](env)))
+        else:
+            span = instruction.op_span if instruction is not None else operator.decl.name_span
+            raise error(f"`{operator.name}` needs its attribute `{name}`", span, f"write `[{name}=…]`")
+    return tuple(values)
+
+
+def attribute_problem(library: Library, type_: str, value: Any) -> str | None:
+    """What is wrong with a value for an attribute of a declared type; None if nothing is."""
+    if type_ in ("int", "axis"):
+        return None if isinstance(value, int) and not isinstance(value, bool) else "is a whole number"
+    if type_ in ("ints", "axes"):
+        fine = isinstance(value, tuple) and all(isinstance(v, int) and not isinstance(v, bool) for v in value)
+        return None if fine else "is a list of whole numbers such as {1, 2}"
+    if type_ == "float":
+        return None if isinstance(value, (int, float)) and not isinstance(value, bool) else "is a number"
+    if type_ == "bool":
+        return None if isinstance(value, bool) else "is true or false"
+    if type_ == "dtype":
+        return None if isinstance(value, str) and is_dtype(value) else "is a type such as half or int32"
+    if type_ == "monoid":
+        fine = isinstance(value, str) and value in library.monoids
+        return None if fine else f"is one of {', '.join(library.monoids)}"
+    if type_ in ("name", "string", "module"):
+        return None if isinstance(value, str) else "is a name"
+    return None

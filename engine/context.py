@@ -1,0 +1,31 @@
+"""What rules and declarations may ask of their surroundings: the target, the kernel's schedule and its space."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Record:
+    """Named values with `.member` access for expressions; equal when their values are."""
+
+    items: tuple[tuple[str, Any], ...]
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Record:
+        return cls(tuple(values.items()))
+
+    def member(self, name: str) -> object:
+        for key, value in self.items:
+            if key == name:
+                return value
+        raise KeyError(name)
+
+    def as_dict(self) -> dict[str, Any]:
+        return dict(self.items)
+
+
+EMPTY = Record(())
+CONTEXT_NAMES = ("target", "schedule", "space", "policy")

@@ -1,0 +1,158 @@
+"""The element types: names, sizes, limits, C++ and numpy counterparts, and the classes they belong to.
+
+numpy is imported only when a numpy type is asked for, so that lowering a program does not pay for it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Kind = Literal["bool", "uint", "int", "float"]
+
+
+@dataclass(frozen=True)
+class Dtype:
+    """One element type.
+
+    `lowest` and `highest` are the identities of max and min: for floating types the infinities.
+    `smallest` and `largest` are the finite limits. `epsilon` is the gap above 1, and 0 for exact types.
+    """
+
+    name: str
+    kind: Kind
+    itemsize: int
+    cpp: str
+    smallest: int | float
+    largest: int | float
+    epsilon: float = 0.0
+
+    @property
+    def bits(self) -> int:
+        """The width in memory."""
+        return self.itemsize * 8
+
+    @property
+    def lowest(self) -> int | float:
+        """The value not above any other, -inf included."""
+        return -math.inf if self.kind == "float" else self.smallest
+
+    @property
+    def highest(self) -> int | float:
+        """The value not below any other, inf included."""
+        return math.inf if self.kind == "float" else self.largest
+
+    @property
+    def compute(self) -> str:
+        """The type arithmetic is done in: half and bf16 are only stored."""
+        return "float" if self.kind == "float" and self.itemsize < 4 else self.name
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "float"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in ("int", "uint")
+
+    @property
+    def is_signed(self) -> bool:
+        return self.kind in ("int", "float")
+
+
+def _integer(name: str, itemsize: int, cpp: str) -> Dtype:
+    bits = itemsize * 8
+    if name.startswith("u"):
+        return Dtype(name, "uint", itemsize, cpp, 0, 2**bits - 1)
+    return Dtype(name, "int", itemsize, cpp, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _floating(name: str, itemsize: int, cpp: str, fraction: int, exponent: int) -> Dtype:
+    """A binary floating type with so many stored fraction bits and this largest power of two."""
+    largest = math.ldexp(2 - 2.0**-fraction, exponent)
+    return Dtype(name, "float", itemsize, cpp, -largest, largest, 2.0**-fraction)
+
+
+_TABLE = (
+    Dtype("bool", "bool", 1, "bool", False, True),
+    _integer("int8", 1, "gen::int8"),
+    _integer("uint8", 1, "gen::uint8"),
+    _integer("int16", 2, "gen::int16"),
+    _integer("uint16", 2, "gen::uint16"),
+    _integer("int32", 4, "int"),
+    _integer("uint32", 4, "gen::uint32"),
+    _integer("int64", 8, "gen::int64"),
+    _integer("uint64", 8, "gen::uint64"),
+    _floating("half", 2, "gen::half", 10, 15),
+    _floating("bf16", 2, "gen::bf16", 7, 127),
+    _floating("float", 4, "float", 23, 127),
+    _floating("double", 8, "double", 52, 1023),
+)
+
+DTYPES: dict[str, Dtype] = {dtype.name: dtype for dtype in _TABLE}
+
+CLASSES: dict[str, frozenset[str]] = {
+    "any": frozenset(DTYPES),
+    "number": frozenset(d.name for d in _TABLE if d.kind != "bool"),
+    "real": frozenset(d.name for d in _TABLE if d.is_float),
+    "integer": frozenset(d.name for d in _TABLE if d.is_integer),
+    "signed": frozenset(d.name for d in _TABLE if d.is_signed),
+}
+"""Classes a dtype variable may be bounded by (`where T: number`)."""
+
+_NUMPY_NAMES = {"half": "float16", "float": "float32", "double": "float64"}
+_GENRW_NAMES = {theirs: ours for ours, theirs in _NUMPY_NAMES.items()} | {"bfloat16": "bf16"}
+
+
+def is_dtype(name: str) -> bool:
+    """Whether there is an element type of this name."""
+    return name in DTYPES
+
+
+def in_class(dtype: str, class_name: str) -> bool:
+    """Whether a dtype belongs to a class, or is the dtype of that very name."""
+    members = CLASSES.get(class_name)
+    return dtype == class_name if members is None else dtype in members
+
+
+def promote(a: str, b: str) -> str:
+    """The type two types meet in: float over integer over bool; of mixed signs, the signed type of both."""
+    if a == b:
+        return a
+    low, high = sorted((DTYPES[a], DTYPES[b]), key=_rank)
+    if high.is_float:
+        same_size = low.is_float and low.itemsize == high.itemsize
+        return "float" if same_size else high.name
+    if low.kind == "bool" or low.kind == high.kind:
+        return high.name
+    unsigned = low if low.kind == "uint" else high
+    signed = high if low.kind == "uint" else low
+    return f"int{min(64, max(signed.bits, unsigned.bits * 2))}"
+
+
+def _rank(dtype: Dtype) -> tuple[int, int]:
+    return {"bool": 0, "uint": 1, "int": 1, "float": 2}[dtype.kind], dtype.itemsize
+
+
+@cache
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """The numpy type of a dtype; bf16 is the one of ml_dtypes."""
+    import numpy
+
+    if name != "bf16":
+        return numpy.dtype(_NUMPY_NAMES.get(name, name))
+    import ml_dtypes
+
+    bf16: np.dtype[Any] = numpy.dtype(ml_dtypes.bfloat16)
+    return bf16
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str | None:
+    """The dtype of a numpy type, or None where there is none (complex, strings …)."""
+    name = _GENRW_NAMES.get(dtype.name, dtype.name)
+    return name if name in DTYPES else None

@@ -1,0 +1,696 @@
+"""Rules as egglog commands, and what Python answers for the parts that egglog cannot compute.
+
+A term is `N<k>(operator, attributes, operands…)`, its attributes a number (see `interner`), an index constant
+`Num(n)`. A rule whose guard and attributes need no more than integers becomes one egglog rule. Any other becomes two:
+the first states, for each match, the numbers that the guard and the computed attributes depend on (a *demand*); Python
+answers each distinct demand once, with the numbers of the new attributes; the second joins the match with the answer.
+So no Python runs inside egglog, equal questions are asked once, and every guard is seen taken or refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from egglog import bindings as egg
+from genrw.engine.build import complete
+from genrw.engine.context import CONTEXT_NAMES
+from genrw.engine.expr import Evaluator, free_names, member_uses
+from genrw.engine.infer import TypeProblem, infer
+from genrw.engine.interner import CONTEXT_MASK, Interner
+from genrw.engine.ir import Attributes
+from genrw.engine.library import Library, Operator, family_affixes
+from genrw.engine.native import native_condition, native_number
+from genrw.engine.types import TYPE_MEMBERS, Type
+from genrw.engine.variants import Variant, leaves
+from genrw.engine.variants import nodes as pattern_nodes
+from genrw.grammar.diagnostics import GenrwError, error
+from genrw.grammar.expr_tree import Const, Expr, Name
+from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, VarPattern
+from genrw.grammar.source import Span
+
+FACTS = ("lo", "hi", "pow2", "size", "depth", "uses", "fold")
+Answer = Callable[[tuple[int, ...], Interner], list[tuple[int, ...]]]
+
+
+def demand_table(inputs: int) -> str:
+    """The relation of demands with so many numbers."""
+    return f"demand{inputs}"
+
+
+def answer_table(inputs: int, outputs: int) -> str:
+    """The relation of answers to them."""
+    return f"answer{inputs}_{outputs}"
+
+
+@dataclass
+class Encoded:
+    """One variant as egglog rules. `answer` is None where egglog needs no help."""
+
+    key: str
+    commands: list[Any]
+    inputs: int = 0
+    outputs: int = 0
+    answer: Answer | None = None
+    arities: set[int] = field(default_factory=set)
+
+
+class Spans:
+    """egglog spans for ours: character offsets to UTF-8 byte offsets, sources shared."""
+
+    def __init__(self) -> None:
+        self._files: dict[int, tuple[Any, Any]] = {}
+
+    def __call__(self, span: Span) -> Any:
+        known = self._files.get(id(span.source))
+        if known is None:
+            known = self._files[id(span.source)] = (span.source, egg.SrcFile(span.source.name, span.source.text))
+        text = span.source.text
+        start = len(text[: span.start].encode())
+        return egg.EgglogSpan(known[1], start, start + len(text[span.start : span.end].encode()))
+
+
+def constructor(arity: int) -> str:
+    """The e-graph constructor for operators with so many operands."""
+    return f"N{arity}"
+
+
+def encode(variant: Variant, number: int, rule_id: int, library: Library, spans: Spans, ruleset: str) -> Encoded:
+    """Compile one variant; `number` names its demands, `rule_id` its provenance."""
+    return _Encoder(variant, number, rule_id, library, spans, ruleset).encoded()
+
+
+@dataclass(frozen=True)
+class _Input:
+    """A number that a demand carries: what it is and the egglog expression for it."""
+
+    kind: str
+    name: str
+    term: Any
+
+
+class _Encoder:
+    def __init__(
+        self, variant: Variant, number: int, rule_id: int, library: Library, spans: Spans, ruleset: str
+    ) -> None:
+        self.variant, self.number, self.rule_id = variant, number, rule_id
+        self.library, self.ruleset = library, ruleset
+        self.span = spans(variant.rule.span)
+        self.arities: set[int] = set()
+        self.facts: list[Any] = []
+        self.left = list(pattern_nodes(variant.left))
+        self.inputs: dict[tuple[str, str], _Input] = {}
+        self.attribute_sources: dict[str, tuple[int, str]] = {}
+        self.constraints: list[tuple[int, str, Expr]] = []
+        self.numbers = {
+            p.value.name for p in leaves(variant.left) if isinstance(p, NumberPattern) and isinstance(p.value, Name)
+        }
+        self.loops = [b for b in variant.rule.for_ if not self._is_class(b.value)]
+        self.classes = {b.name: b.value.name for b in variant.rule.for_ if isinstance(b.value, Name) and self._is_class(b.value)}
+        self.class_vars: dict[str, Any] = {}
+        self.outputs: list[tuple[str, Any]] = []
+        self.actions: list[Any] = []
+
+    def _is_class(self, expr: Expr) -> bool:
+        return isinstance(expr, Name) and self.library.members_of(expr.name) is not None
+
+    # ---- small makers of egglog terms
+
+    def var(self, name: str) -> Any:
+        return egg.Var(self.span, name)
+
+    def call(self, name: str, *args: Any) -> Any:
+        return egg.Call(self.span, name, list(args))
+
+    def int(self, value: int) -> Any:
+        return egg.Lit(self.span, egg.Int(value))
+
+    def text(self, value: str) -> Any:
+        return egg.Lit(self.span, egg.String(value))
+
+    def eq(self, left: Any, right: Any) -> Any:
+        return egg.Eq(self.span, left, right)
+
+    # ---- the left side
+
+    def encoded(self) -> Encoded:
+        self._match(self.variant.left, 0)
+        self._demand_constraints()
+        guard = self._native_guard()
+        right = self._template(self.variant.right)
+        if guard is not None and not self.outputs and not self.constraints and not self.loops:
+            rule = self._rule("", self.facts + guard, self._head(right))
+            return Encoded(self.variant.key, [rule], arities=self.arities)
+        self._need_expression(self.variant.guard)
+        return self._asking(right)
+
+    def _asking(self, right: Any) -> Encoded:
+        self._need_context()
+        inputs = list(self.inputs.values())
+        terms = [i.term for i in inputs]
+        demand = egg.Expr_(self.span, self.call(demand_table(len(inputs)), self.int(self.number), *terms))
+        outs = [self.var(f"o:{i}") for i in range(len(self.outputs))]
+        answer = egg.Fact(
+            self.call(answer_table(len(inputs), len(outs)), self.int(self.number), *terms, *outs)
+        )
+        commands = [
+            self._rule("/ask", self.facts, [demand]),
+            self._rule("", [*self.facts, answer], self._head(right)),
+        ]
+        answerer = _Answerer(self).answer
+        return Encoded(self.variant.key, commands, len(inputs), len(outs), answerer, self.arities)
+
+    def _rule(self, suffix: str, body: Sequence[Any], head: Sequence[Any]) -> Any:
+        name = f"{self.variant.key}#{self.number}{suffix}"
+        return egg.RuleCommand(egg.Rule(self.span, list(head), list(body), name, self.ruleset))
+
+    def _head(self, right: Any) -> list[Any]:
+        root = self.var("e:0")
+        head = [egg.Union(self.span, root, right), *self.actions]
+        head.append(egg.Expr_(self.span, self.call("why", root, self.int(self.rule_id))))
+        if self.variant.rule.replaces:
+            head.append(self._subsume())
+        return head
+
+    def _subsume(self) -> Any:
+        pattern = self.left[0]
+        args = [self._op_term(pattern, 0), self.var("a:0")]
+        args += [self._operand_term(o) for o in pattern.operands]
+        return egg.Change(self.span, egg.Subsume(), constructor(len(pattern.operands)), args)
+
+    def _node_index(self, pattern: OpPattern) -> int:
+        return next(i for i, p in enumerate(self.left) if p is pattern)
+
+    def _operand_term(self, pattern: Pattern) -> Any:
+        if isinstance(pattern, OpPattern):
+            return self.var(f"e:{self._node_index(pattern)}")
+        if isinstance(pattern, VarPattern):
+            return self.var(f"v:{pattern.name}")
+        if isinstance(pattern.value, Name):
+            return self.call("Num", self.var(f"n:{pattern.value.name}"))
+        assert isinstance(pattern.value, Const)
+        return self.call("Num", self.int(int(pattern.value.value)))
+
+    def _match(self, pattern: Pattern, _depth: int) -> None:
+        """Facts for every node of the left side, parents first."""
+        for i, node in enumerate(self.left):
+            self.arities.add(len(node.operands))
+            terms = [self._operand_term(o) for o in node.operands]
+            term = self.call(constructor(len(terms)), self._op_term(node, i), self.var(f"a:{i}"), *terms)
+            self.facts.append(self.eq(self.var(f"e:{i}"), term))
+            self._bind_attributes(node, i)
+
+    def _op_term(self, node: OpPattern, index: int) -> Any:
+        if node.family is not None:
+            if node.family in self.library.monoids:
+                return self.text(node.op.replace("{}", node.family))
+            return self._class_var(node.family, node.op.replace("{}", "{" + self._family_of(node).decl.family + "}"))
+        if node.op in self.classes:
+            return self._class_var(node.op, self.classes[node.op])
+        return self.text(node.op)
+
+    def _family_of(self, node: OpPattern) -> Operator:
+        before, after = family_affixes(node.op)
+        for family in self.library.families:
+            if family_affixes(family.name) == (before, after):
+                return family
+        raise error(f"there is no operator family `{node.op}`", node.op_span)
+
+    def _class_var(self, name: str, class_name: str) -> Any:
+        """The operator variable, with the fact that ties it to its class and its number."""
+        if name not in self.class_vars:
+            self.class_vars[name] = self.var(f"f:{name}")
+            self.facts.append(
+                egg.Fact(
+                    self.call("member", self.text(class_name), self.class_vars[name], self.var(f"k:{name}"))
+                )
+            )
+        return self.class_vars[name]
+
+    def _declaration(self, node: OpPattern) -> Operator | None:
+        """The operator of a pattern node; None for a variable over a class."""
+        if node.op in self.classes:
+            return None
+        if node.family is not None:
+            return self._family_of(node)
+        found = self.library.find(node.op)
+        if found is None:
+            raise error(f"unknown operator `{node.op}`", node.op_span, self.library.suggest(node.op))
+        return found[0]
+
+    def _bind_attributes(self, node: OpPattern, index: int) -> None:
+        """Which attribute each variable comes from, and which attributes must have a given value."""
+        operator = self._declaration(node)
+        mentioned = {a.name for a in node.attributes}
+        for attribute in node.attributes:
+            value = attribute.value if attribute.value is not None else Name(attribute.name)
+            if isinstance(value, Name) and value.name not in self.attribute_sources and not self._is_word(value):
+                self.attribute_sources[value.name] = (index, attribute.name)
+            else:
+                self.constraints.append((index, attribute.name, value))
+        if operator is None or node.open_attributes:
+            return
+        for name, decl in operator.attributes.items():
+            if name not in mentioned and decl.default is not None:
+                self.constraints.append((index, name, decl.default))
+
+    def _is_word(self, name: Name) -> bool:
+        """Is a bare name in an attribute pattern the value itself, like `sum` or `edge`? So it is if it is used nowhere
+        else and is quoted nowhere: patterns write such values as text, so a name always binds."""
+        return name.name in self.library.monoids
+
+    def _demand_constraints(self) -> None:
+        for index, _, value in self.constraints:
+            self._need("attributes", str(index))
+            if not self._is_text(value):
+                self._need_expression(value)
+
+    def _is_text(self, value: Expr) -> bool:
+        return isinstance(value, Const) or (isinstance(value, Name) and value.name in self.library.monoids)
+
+    # ---- what demands carry
+
+    def _need(self, kind: str, name: str) -> None:
+        if (kind, name) in self.inputs:
+            return
+        if kind == "attributes":
+            term = self.var(f"a:{name}")
+        elif kind == "number":
+            term = self.var(f"n:{name}")
+        elif kind == "operator":
+            term = self.var(f"k:{name}")
+        else:
+            term = self.var(f"{kind}:{name}")
+            self.facts.append(self.eq(term, self.call(kind, self._value_var(name))))
+        self.inputs[(kind, name)] = _Input(kind, name, term)
+
+    def _value_var(self, name: str) -> Any:
+        for i, node in enumerate(self.left):
+            if node.binds == name:
+                return self.var(f"e:{i}")
+        return self.var(f"v:{name}")
+
+    def _is_value(self, name: str) -> bool:
+        bound = any(node.binds == name for node in self.left)
+        return bound or any(isinstance(p, VarPattern) and p.name == name for p in leaves(self.variant.left))
+
+    def _need_context(self) -> None:
+        """Every answer may need the kernel's context: some attribute id carries it."""
+        if not any(kind == "attributes" for kind, _ in self.inputs):
+            self._need("attributes", "0")
+
+    def _need_expression(self, expr: Expr | None, below: frozenset[str] = frozenset()) -> None:
+        """Make sure that demands carry all that an expression depends on."""
+        if expr is None:
+            return
+        members = member_uses(expr)
+        computed = {b.name: b.value for b in self.variant.with_}
+        loops = {b.name: b.value for b in self.loops}
+        for name in sorted(free_names(expr)):
+            if name in below or name in CONTEXT_NAMES:
+                continue
+            if name in self.attribute_sources:
+                self._need("attributes", str(self.attribute_sources[name][0]))
+            elif name in computed:
+                self._need_expression(computed[name], below | {name})
+            elif name in loops:
+                self._need_expression(loops[name], below | {name})
+            elif name in self.numbers:
+                self._need("number", name)
+            elif name in self.class_vars:
+                self._need("operator", name)
+            elif self._is_value(name):
+                self._need_members(name, {m for n, m in members if n == name})
+
+    def _need_members(self, name: str, members: set[str]) -> None:
+        for fact in FACTS:
+            if fact in members:
+                self._need(fact, name)
+        if members & TYPE_MEMBERS or not members:
+            self._need("ty", name)
+
+    def _native_guard(self) -> list[Any] | None:
+        """The guard as egglog facts, if integers suffice; None if Python must decide."""
+        if self.variant.guard is None:
+            return []
+        needed: set[tuple[str, str]] = set()
+        facts = native_condition(self.variant.guard, self._native_name(needed), self.span)
+        if facts is None:
+            return None
+        return [*self._native_facts(needed), *facts]
+
+    def _native_facts(self, needed: set[tuple[str, str]]) -> list[Any]:
+        return [
+            self.eq(self.var(f"{fact}:{name}"), self.call(fact, self._value_var(name)))
+            for name, fact in sorted(needed)
+            if (fact, name) not in self.inputs
+        ]
+
+    def _native_name(self, needed: set[tuple[str, str]]) -> Callable[[str, str | None], Any | None]:
+        def lookup(name: str, member: str | None) -> Any | None:
+            if member is None:
+                return self.var(f"n:{name}") if name in self.numbers else None
+            if member in FACTS and self._is_value(name):
+                needed.add((name, member))
+                return self.var(f"{member}:{name}")
+            return None
+
+        return lookup
+
+    # ---- the right side
+
+    def _template(self, pattern: Pattern) -> Any:
+        """The egglog term that a template builds; notes the answers it needs in `outputs`."""
+        if isinstance(pattern, VarPattern):
+            return self._value_var(pattern.name)
+        if isinstance(pattern, NumberPattern):
+            return self._number(pattern.value)
+        self.arities.add(len(pattern.operands))
+        operands = [self._template(o) for o in pattern.operands]
+        term = self.call(
+            constructor(len(operands)), self._template_op(pattern), self._template_attributes(pattern), *operands
+        )
+        if pattern is not self.variant.right:
+            self._inner(pattern, term)
+        return term
+
+    def _inner(self, pattern: OpPattern, term: Any) -> None:
+        """Provenance of a node below the root, and its type where later rules may ask for it."""
+        self.actions.append(egg.Expr_(self.span, self.call("why", term, self.int(self.rule_id))))
+        if self._is_tensor(pattern):
+            self._need_pattern_type(pattern)
+            self.outputs.append(("type", pattern))
+            out = self.var(f"o:{len(self.outputs) - 1}")
+            self.actions.append(egg.Set(self.span, "ty", [term], out))
+
+    def _is_tensor(self, pattern: Pattern) -> bool:
+        """May the template's value be a tensor or buffer, whose type other rules ask for?"""
+        if isinstance(pattern, VarPattern):
+            return self._sort_of_variable(pattern.name) in ("tensor", "buffer", None)
+        if isinstance(pattern, NumberPattern):
+            return False
+        operator = self._declaration(pattern)
+        if operator is not None and operator.result_sort is not None:
+            return operator.result_sort in ("tensor", "buffer", "like")
+        return any(self._is_tensor(o) for o in pattern.operands)
+
+    def _sort_of_variable(self, name: str) -> str | None:
+        """The sort that the left side's declarations give a variable; None if they leave it open."""
+        for node in self.left:
+            operator = self._declaration(node)
+            for i, operand in enumerate(node.operands):
+                if isinstance(operand, VarPattern) and operand.name == name and operator is not None:
+                    sort = operator.operand(i).sort
+                    if sort is not None:
+                        return sort
+        return None
+
+    def _need_pattern_type(self, pattern: Pattern) -> None:
+        if isinstance(pattern, VarPattern):
+            self._need("ty", pattern.name)
+        elif isinstance(pattern, OpPattern):
+            self._need_template_attributes(pattern)
+            if pattern.op in self.class_vars or pattern.family is not None:
+                self._need_template_op(pattern)
+            for operand in pattern.operands:
+                self._need_pattern_type(operand)
+        else:
+            self._need_expression(pattern.value)
+
+    def _number(self, value: Expr) -> Any:
+        needed: set[tuple[str, str]] = set()
+        native = native_number(value, self._native_name(needed), self.span)
+        if native is not None:
+            self.facts += self._native_facts(needed)
+            return self.call("Num", native)
+        self._need_expression(value)
+        self.outputs.append(("number", value))
+        return self.call("Num", self.var(f"o:{len(self.outputs) - 1}"))
+
+    def _template_op(self, pattern: OpPattern) -> Any:
+        if pattern.family is None:
+            return self.class_vars.get(pattern.op) or self.text(pattern.op)
+        if pattern.family in self.library.monoids:
+            return self.text(pattern.op.replace("{}", pattern.family))
+        for node in self.left:
+            if node.family == pattern.family and node.op == pattern.op:
+                return self.class_vars[pattern.family]
+        self._need_template_op(pattern)
+        self.outputs.append(("operator", pattern))
+        return self.call("operator", self.var(f"o:{len(self.outputs) - 1}"))
+
+    def _need_template_op(self, pattern: OpPattern) -> None:
+        name = pattern.family if pattern.family is not None else pattern.op
+        if name in self.class_vars:
+            self._need("operator", name)
+        else:
+            self._need_expression(Name(name))
+
+    def _template_attributes(self, pattern: OpPattern) -> Any:
+        same = self._same_attributes(pattern)
+        if same is not None:
+            return self.var(f"a:{same}")
+        operator = self._declaration(pattern)
+        if operator is not None and not operator.attributes:
+            return self.call("&", self.var("a:0"), self.int(CONTEXT_MASK))
+        self._need_template_attributes(pattern)
+        self.outputs.append(("attributes", pattern))
+        return self.var(f"o:{len(self.outputs) - 1}")
+
+    def _same_attributes(self, pattern: OpPattern) -> int | None:
+        """The left node whose attributes the template takes over unchanged, if it says just that."""
+        if not pattern.open_attributes or pattern.attributes:
+            return None
+        return self._copied_from(pattern)
+
+    def _copied_from(self, pattern: OpPattern) -> int | None:
+        for i, node in enumerate(self.left):
+            if node.op == pattern.op and node.family == pattern.family:
+                return i
+        return None
+
+    def _need_template_attributes(self, pattern: OpPattern) -> None:
+        if pattern.open_attributes:
+            source = self._copied_from(pattern)
+            if source is None:
+                raise error(
+                    f"`..` copies the attributes of a matched `{pattern.op}`, but the left side has none",
+                    pattern.span,
+                    "list the attributes",
+                )
+            self._need("attributes", str(source))
+        for attribute in pattern.attributes:
+            self._need_expression(attribute.value if attribute.value is not None else Name(attribute.name))
+
+
+class _Answerer:
+    """Answers the demands of one variant: evaluates guard and computed parts for the numbers given."""
+
+    def __init__(self, encoder: _Encoder) -> None:
+        self.library = encoder.library
+        self.encoder = encoder
+        self.variant = encoder.variant
+        self.inputs = list(encoder.inputs.values())
+        self.guard = self._compile(self.variant.guard) if self.variant.guard is not None else None
+        self.computed = [(b.name, self._compile(b.value)) for b in self.variant.with_]
+        self.loops = [(b.name, self._compile(b.value)) for b in encoder.loops]
+        self.constraints = [
+            (index, name, self._constraint(value)) for index, name, value in encoder.constraints
+        ]
+        self.values = {
+            p.name for p in leaves(self.variant.left) if isinstance(p, VarPattern)
+        } | {n.binds for n in encoder.left if n.binds}
+        self.outputs = [self._output(kind, item) for kind, item in encoder.outputs]
+
+    def _compile(self, expr: Expr) -> Evaluator:
+        return self.library.scope.compile(expr)
+
+    def _constraint(self, value: Expr) -> Evaluator:
+        if isinstance(value, Name) and value.name in self.library.monoids:
+            return self._compile(Const(value.name))
+        return self._compile(value)
+
+    def answer(self, numbers: tuple[int, ...], interner: Interner) -> list[tuple[int, ...]]:
+        """All answers to one demand: one for each alternative whose guard holds."""
+        env = self._environment(numbers, interner)
+        for index, name, value in self.constraints:
+            if env[f"a:{index}"].get(name, _MISSING) != value(env):
+                return []
+        answers = []
+        for choice in self._choices(env):
+            local = {**env, **choice}
+            if not self._compute(local):
+                continue
+            answers.append(tuple(output(local, interner) for output in self.outputs))
+        return answers
+
+    def _choices(self, env: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Every combination of the `for` variables; a later one may depend on an earlier."""
+        choices: list[dict[str, Any]] = [{}]
+        for name, source in self.loops:
+            choices = [
+                {**choice, name: value} for choice in choices for value in source(_Lazy({**env, **choice}, self.computed))
+            ]
+        return choices
+
+    def _compute(self, env: dict[str, Any]) -> bool:
+        """Evaluate guard and `with`; values computed are added to `env`. False if the guard refuses."""
+        lazy = _Lazy(env, self.computed)
+        if self.guard is not None and not self.guard(lazy):
+            return False
+        for name, _ in self.computed:
+            env[name] = lazy[name]
+        return True
+
+    def _environment(self, numbers: tuple[int, ...], interner: Interner) -> dict[str, Any]:
+        env: dict[str, Any] = {}
+        views: dict[str, dict[str, int]] = {}
+        for given, number in zip(self.inputs, numbers, strict=True):
+            if given.kind == "attributes":
+                env[f"a:{given.name}"] = dict(interner.attributes(number))
+                if "target" not in env:
+                    env.update(interner.context(number))
+                    env["context number"] = number
+            elif given.kind == "number":
+                env[given.name] = number
+            elif given.kind == "operator":
+                env[given.name] = self._member(given.name, self.library.names[number])
+                env[f"operator {given.name}"] = self.library.names[number]
+            else:
+                views.setdefault(given.name, {})[given.kind] = number
+        for name, facts in views.items():
+            env[name] = _View(interner.types[facts["ty"]] if "ty" in facts else None, facts)
+        for name, (index, attribute) in self.encoder.attribute_sources.items():
+            attributes = env.get(f"a:{index}")
+            if attributes is not None and attribute in attributes:
+                env[name] = attributes[attribute]
+        return env
+
+    def _member(self, variable: str, operator: str) -> str:
+        """What an operator variable stands for in expressions: the member of a family, or the operator's name."""
+        found = self.library.find(operator)
+        assert found is not None
+        is_family = any(n.family == variable for n in self.encoder.left)
+        return found[1] if is_family and found[1] is not None else operator
+
+    # ---- outputs
+
+    def _output(self, kind: str, item: Any) -> Callable[[dict[str, Any], Interner], int]:
+        if kind == "number":
+            value = self._compile(item)
+            return lambda env, interner: int(value(env))  # noqa: ARG005
+        if kind == "operator":
+            return lambda env, interner: self.library.names.index(self._operator_name(item, env))  # noqa: ARG005
+        if kind == "type":
+            return lambda env, interner: interner.type_id(self._type(item, env, interner))
+        make = self._attributes_maker(item)
+        return lambda env, interner: interner.attributes_id(env["context number"] >> 32, make(env))
+
+    def _operator_name(self, pattern: OpPattern, env: Mapping[str, Any]) -> str:
+        if pattern.family is None:
+            return str(env.get(f"operator {pattern.op}", pattern.op))
+        member = pattern.family if pattern.family in self.library.monoids else env[pattern.family]
+        return pattern.op.replace("{}", str(member))
+
+    def _attributes_maker(self, pattern: OpPattern) -> Callable[[Mapping[str, Any]], Attributes]:
+        given = [(a.name, self._value(a.value if a.value is not None else Name(a.name))) for a in pattern.attributes]
+        source = self.encoder._copied_from(pattern) if pattern.open_attributes else None
+
+        def make(env: Mapping[str, Any]) -> Attributes:
+            values = dict(env[f"a:{source}"]) if source is not None else {}
+            values.update((name, _plain(value(env))) for name, value in given)
+            operator = self.library.operator(self._operator_name(pattern, env))
+            values = {k: _coerce(operator, k, v) for k, v in values.items()}
+            try:
+                return complete(operator, values, (), env)
+            except GenrwError as problem:
+                raise error(problem.diagnostics[0].message, pattern.span) from None
+
+        return make
+
+    def _value(self, expr: Expr) -> Evaluator:
+        """An attribute's value in a template: an expression, or a bare word such as `block` or `sum`."""
+        if isinstance(expr, Name) and not self._is_known(expr.name):
+            word = expr.name
+            return lambda env: word  # noqa: ARG005
+        return self._compile(expr)
+
+    def _is_known(self, name: str) -> bool:
+        encoder = self.encoder
+        return (
+            name in encoder.attribute_sources
+            or name in encoder.numbers
+            or name in encoder.class_vars
+            or name in CONTEXT_NAMES
+            or name in {n for n, _ in self.computed}
+            or name in {n for n, _ in self.loops}
+            or name in self.values
+        )
+
+    def _type(self, pattern: Pattern, env: dict[str, Any], interner: Interner) -> Type:
+        if isinstance(pattern, VarPattern):
+            view = env[pattern.name]
+            return view.type if isinstance(view, _View) and view.type is not None else Type("tensor")
+        if isinstance(pattern, NumberPattern):
+            return Type("index", "int64")
+        name = self._operator_name(pattern, env)
+        operator = self.library.operator(name)
+        if self.encoder._same_attributes(pattern) is not None or (pattern.attributes or pattern.open_attributes):
+            attributes = self._attributes_maker(pattern)(env)
+        else:
+            attributes = complete(operator, {}, (), env)
+        operands = [self._type(o, env, interner) for o in pattern.operands]
+        try:
+            return infer(self.library, name, attributes, operands, env)
+        except TypeProblem as problem:
+            raise error(
+                f"rule `{self.variant.rule.name}` builds a `{name}` that is not allowed: {problem.message}",
+                pattern.span,
+            ) from None
+
+
+_MISSING = object()
+
+
+class _View:
+    """A matched value as expressions see it: its type's members and its facts."""
+
+    __slots__ = ("facts", "type")
+
+    def __init__(self, type_: Type | None, facts: Mapping[str, int]) -> None:
+        self.type, self.facts = type_, facts
+
+    def member(self, name: str) -> object:
+        if name in self.facts and name != "ty":
+            return self.facts[name]
+        if self.type is None:
+            raise KeyError(name)
+        return self.type.member(name)
+
+
+class _Lazy(dict[str, Any]):
+    """An environment in which `with` values are computed when first asked for."""
+
+    def __init__(self, env: Mapping[str, Any], computed: Sequence[tuple[str, Evaluator]]) -> None:
+        super().__init__(env)
+        self._computed = dict(computed)
+
+    def __missing__(self, name: str) -> Any:
+        evaluate = self._computed.get(name)
+        if evaluate is None:
+            raise KeyError(name)
+        self[name] = value = evaluate(self)
+        return value
+
+
+def _plain(value: Any) -> Any:
+    return value.type if isinstance(value, _View) else value
+
+
+def _coerce(operator: Operator, name: str, value: Any) -> Any:
+    """Numbers for float attributes as floats, so that equal attributes are equal text."""
+    decl = operator.attributes.get(name)
+    if decl is not None and decl.type == "float" and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return value

@@ -1,0 +1,256 @@
+"""The cheapest legal program in a saturated e-graph, by DAG cost: a value used twice is paid once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from genrw.engine.infer import TypeProblem, infer
+from genrw.engine.ir import Module, Node, walk
+from genrw.engine.library import Library
+from genrw.engine.stage import ENode, Saturated
+from genrw.engine.types import Type
+from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
+from genrw.grammar.rw_tree import OpPattern, RuleDecl
+from genrw.grammar.source import NOWHERE
+
+_NUMBER_COST = 0.01
+
+
+@dataclass
+class _Best:
+    """The best term found for a class: its node and all classes its term uses, with what each costs."""
+
+    total: float
+    order: tuple[Any, ...]
+    node: ENode
+    members: dict[int, float]
+
+
+class Extractor:
+    """Extracts modules from one saturated stage."""
+
+    def __init__(self, library: Library, stage: str, graph: Saturated, rules: Sequence[RuleDecl]) -> None:
+        self.library, self.stage, self.graph = library, stage, graph
+        self._costs: dict[tuple[str, int], float | None] = {}
+        self._orders: dict[tuple[str, int], tuple[Any, ...]] = {}
+        self._makers = _makers(rules, graph.rules)
+        self._types: dict[Any, Type] = {}
+
+    def extract(self, module: Module, context: Mapping[str, Any], names: Mapping[int, Node]) -> Node:
+        """The new root of a module; `names` gives the written node of each class that has one."""
+        root = self.graph.class_of[self.graph.ids[id(module.root)]]
+        best = self._search(root)
+        if root not in best:
+            raise self._stuck(root, best, names)
+        return self._rebuild(root, best, context, names)
+
+    def alternatives(self, module: Module) -> list[tuple[float, ENode]]:
+        """The legal nodes of a module's root class with their own costs, cheapest first."""
+        root = self.graph.class_of[self.graph.ids[id(module.root)]]
+        rated = [(cost, self._order(root, n), n) for n in self.graph.classes[root] if (cost := self._cost(n)) is not None]
+        rated.sort(key=lambda r: r[:2])
+        return [(cost, node) for cost, _, node in rated]
+
+    # ---- search
+
+    def _reachable(self, root: int) -> list[int]:
+        seen = {root: None}
+        stack = [root]
+        while stack:
+            for node in self.graph.classes.get(stack.pop(), ()):
+                for operand in node.operands:
+                    if operand not in seen:
+                        seen[operand] = None
+                        stack.append(operand)
+        return list(seen)
+
+    def _search(self, root: int) -> dict[int, _Best]:
+        """Relax classes from the leaves up until no cheaper term appears."""
+        reachable = self._reachable(root)
+        users: dict[int, list[int]] = {}
+        for number in reachable:
+            for node in self.graph.classes.get(number, ()):
+                for operand in node.operands:
+                    users.setdefault(operand, []).append(number)
+        best: dict[int, _Best] = {}
+        queue = dict.fromkeys(reversed(reachable))
+        while queue:
+            number = next(iter(queue))
+            del queue[number]
+            if self._improve(number, best):
+                queue.update(dict.fromkeys(users.get(number, ())))
+        return best
+
+    def _improve(self, number: int, best: dict[int, _Best]) -> bool:
+        """Find the best term of one class from the present bests of its operands; says whether it got better."""
+        found = best.get(number)
+        changed = False
+        for node in self.graph.classes.get(number, ()):
+            candidate = self._candidate(number, node, best)
+            if candidate is None:
+                continue
+            if found is None or (candidate.total, candidate.order) < (found.total, found.order):
+                found, changed = candidate, True
+        if changed and found is not None:
+            best[number] = found
+        return changed
+
+    def _candidate(self, number: int, node: ENode, best: Mapping[int, _Best]) -> _Best | None:
+        cost = self._cost(node)
+        if cost is None:
+            return None
+        members = {number: cost}
+        for operand in node.operands:
+            below = best.get(operand)
+            if below is None or number in below.members:
+                return None
+            members.update(below.members)
+        # Rounded so that the order in which costs were added cannot decide between equals.
+        return _Best(round(sum(members.values()), 9), self._order(number, node), node, members)
+
+    def _cost(self, node: ENode) -> float | None:
+        """What one node costs, None if the stage's output may not hold it."""
+        if node.number is not None:
+            return _NUMBER_COST
+        key = (node.op, node.attributes)
+        if key not in self._costs:
+            self._costs[key] = self._declared_cost(node)
+        return self._costs[key]
+
+    def _declared_cost(self, node: ENode) -> float | None:
+        found = self.library.find(node.op)
+        if found is None or not found[0].legal_at(self.stage):
+            return None
+        if found[0].cost is None:
+            return 1.0
+        interner = self.graph.interner
+        env = {**interner.context(node.attributes), **dict(interner.attributes(node.attributes))}
+        if found[1] is not None and found[0].decl.family is not None:
+            env[found[0].decl.family] = found[1]
+        return max(float(found[0].cost(env)), 1e-6)
+
+    def _order(self, number: int, node: ENode) -> tuple[Any, ...]:
+        """What decides between terms of equal cost: what was written, then the order of the rules, then the text."""
+        key = (node.op, node.attributes)
+        text = self._orders.get(key)
+        if text is None:
+            attributes = self.graph.interner.attributes(node.attributes)
+            text = self._orders[key] = (node.op, repr(attributes))
+        rules = [r for r in self.graph.why.get(number, ()) if node.op in self._makers[r]]
+        return (min(rules, default=-1), node.number or 0, *text, node.operands)
+
+    # ---- the result
+
+    def _rebuild(
+        self, root: int, best: Mapping[int, _Best], context: Mapping[str, Any], names: Mapping[int, Node]
+    ) -> Node:
+        made: dict[int, Node] = {}
+        stack = [root]
+        while stack:
+            number = stack[-1]
+            node = best[number].node
+            missing = [o for o in node.operands if o not in made]
+            if missing:
+                stack.extend(reversed(missing))
+                continue
+            stack.pop()
+            if number not in made:
+                made[number] = self._node(number, node, [made[o] for o in node.operands], context, names)
+        return made[root]
+
+    def _node(
+        self,
+        number: int,
+        node: ENode,
+        operands: Sequence[Node],
+        context: Mapping[str, Any],
+        names: Mapping[int, Node],
+    ) -> Node:
+        written = names.get(number)
+        name, span = (written.name, written.span) if written is not None else (None, NOWHERE)
+        if node.number is not None:
+            op = self.library.boundary("number").name
+            return Node(op, (("value", node.number),), (), Type("index", "int64"), name, span)
+        attributes = self.graph.interner.attributes(node.attributes)
+        rules = tuple(
+            self.graph.rules[r] for r in sorted(self.graph.why.get(number, ())) if node.op in self._makers[r]
+        )
+        if written is not None and written.op == node.op and written.attributes == attributes:
+            same = len(written.operands) == len(operands) and all(
+                a is b for a, b in zip(written.operands, operands, strict=True)
+            )
+            if same or not operands:
+                return written
+        type_ = self._type(node.op, attributes, operands, context, node.attributes)
+        return Node(node.op, attributes, tuple(operands), type_, name, span, rules)
+
+    def _type(
+        self, op: str, attributes: Any, operands: Sequence[Node], context: Mapping[str, Any], number: int
+    ) -> Type:
+        key = (op, number, tuple(o.type for o in operands))
+        known = self._types.get(key)
+        if known is None:
+            try:
+                known = infer(self.library, op, attributes, [o.type for o in operands], context)
+            except TypeProblem as problem:
+                raise error(f"a rule of stage `{self.stage}` made a bad `{op}`: {problem.message}") from None
+            self._types[key] = known
+        return known
+
+    def _stuck(self, root: int, best: Mapping[int, _Best], names: Mapping[int, Node]) -> GenrwError:
+        """Say which values have no legal form: the lowest ones, whose operands all have."""
+        problems: dict[str, Diagnostic] = {}
+        for number in self._reachable(root):
+            if number in best:
+                continue
+            lowest = [n for n in self.graph.classes.get(number, ()) if all(o in best for o in n.operands)]
+            for node in lowest[:1]:
+                about = [names[o] for o in (number, *node.operands) if o in names]
+                span = next((n.span for n in about if n.span is not NOWHERE), None)
+                what = next((f" of `{n.op}`" for n in about if n.op != node.op), "")
+                message = f"no rule of stage `{self.stage}` lowers `{node.op}`{what}"
+                problems.setdefault(message, Diagnostic(message, span))
+        return GenrwError(problems.values() or [Diagnostic(f"stage `{self.stage}` found no legal program")])
+
+
+def _makers(rules: Sequence[RuleDecl], keys: Sequence[str]) -> list[frozenset[str]]:
+    """For each rule key, the operators that its right side can build (`""` stands for an index constant)."""
+    by_name = {r.name: r for r in rules}
+    made: list[frozenset[str]] = []
+    for key in keys:
+        name, _, direction = key.partition("/")
+        rule = by_name[name]
+        made.append(_Builds(rule.left if direction else rule.right, rule))
+    return made
+
+
+class _Builds(frozenset[str]):
+    """The operators a template builds; a template with an operator variable may build any."""
+
+    open: bool
+
+    def __new__(cls, template: Any, rule: RuleDecl) -> _Builds:
+        from genrw.engine.variants import nodes
+
+        patterns: list[OpPattern] = list(nodes(template))
+        made = super().__new__(cls, (p.op for p in patterns))
+        variables = {b.name for b in rule.for_}
+        made.open = any(p.family is not None or p.op in variables for p in patterns)
+        return made
+
+    def __contains__(self, op: object) -> bool:
+        return self.open or super().__contains__(op)
+
+
+def written_nodes(graph: Saturated, modules: Sequence[Module]) -> dict[int, Node]:
+    """The written node of each class that has one, named ones first, then in program order."""
+    written: dict[int, Node] = {}
+    for module in modules:
+        for node in walk(module.root):
+            number = graph.class_of[graph.ids[id(node)]]
+            known = written.get(number)
+            if known is None or (known.name is None and node.name is not None):
+                written[number] = node
+    return written

@@ -1,0 +1,69 @@
+"""Programs as typed graphs: what stages take and give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from genrw.engine.types import Type
+from genrw.grammar.source import NOWHERE, Span
+
+Attributes = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Node:
+    """One operation. Attributes are complete (defaults filled in) and in declared order.
+
+    `rules` names the rules that made the node, none for one that was written in the program.
+    """
+
+    op: str
+    attributes: Attributes
+    operands: tuple[Node, ...]
+    type: Type
+    name: str | None = None
+    span: Span = field(default=NOWHERE, repr=False)
+    rules: tuple[str, ...] = ()
+
+    def attribute(self, name: str) -> Any:
+        """The value of an attribute; KeyError if it has none of that name."""
+        for key, value in self.attributes:
+            if key == name:
+                return value
+        raise KeyError(name)
+
+
+@dataclass(frozen=True)
+class Module:
+    """One program or kernel: its root node, and what its header says.
+
+    `stage` is the last stage that ran ("" for a program as written), `schedule` and `space` belong to kernels,
+    `outputs` maps output parameters to the result names of the program the kernel came from.
+    """
+
+    name: str
+    root: Node
+    parameters: tuple[Node, ...]
+    stage: str = ""
+    target: str = ""
+    schedule: Mapping[str, Any] = field(default_factory=dict)
+    space: tuple[int, ...] | None = None
+    axes: tuple[int, ...] = ()
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    span: Span = field(default=NOWHERE, repr=False)
+
+
+def walk(*roots: Node) -> Iterator[Node]:
+    """Every node reachable from the roots once, operands before users, in a fixed order."""
+    seen: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend((operand, False) for operand in reversed(node.operands) if id(operand) not in seen)

@@ -1,0 +1,326 @@
+"""The declarations of a set of rule files, looked up by name: operators, monoids, targets, classes, rules, stages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any
+
+from genrw.engine.expr import Evaluator, compile_expr
+from genrw.engine.functions import Function
+from genrw.engine.layouts import LAYOUT_FUNCTIONS
+from genrw.engine.monoids import monoid_functions
+from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
+from genrw.grammar.expr_tree import Call, Expr, Name
+from genrw.grammar.rw_tree import (
+    AttributeDecl,
+    ClassDecl,
+    LetDecl,
+    MonoidDecl,
+    OpDecl,
+    OperandDecl,
+    PipelineDecl,
+    RuleDecl,
+    RuleFile,
+    TargetDecl,
+)
+
+ROLES = {
+    "pointwise": "computes each element from the operands' elements at the same index",
+    "fold": "combines many elements into one with a monoid: the whole row, or a lane's, wave's or block's share",
+    "index_map": "its element at an index is its operand's element at another index",
+    "read": "reads memory",
+    "write": "writes memory; its parts are the buffer, the index and the value",
+    "alloc": "reserves workgroup memory",
+    "sync": "needs all lanes of a wave or block to reach it together",
+    "index_leaf": "an index that depends on which lane, wave or group runs, or on a loop's step",
+    "kernel": "stands for a whole kernel; its attributes are the kernel's schedule",
+    "boundary": "where a program meets its surroundings: inputs, constants, results, calls",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """What expressions of a library may call: its `let` helpers and the functions on its monoids."""
+
+    lets: Mapping[str, LetDecl]
+    functions: Mapping[str, Function]
+
+    def compile(self, expr: Expr) -> Evaluator:
+        return compile_expr(expr, self.lets, self.functions)
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """A declared operator, compiled. `family` is the placeholder of a family's name, "op" in `reduce_{op}`."""
+
+    decl: OpDecl
+    scope: Scope
+
+    @property
+    def name(self) -> str:
+        return self.decl.name
+
+    @property
+    def role(self) -> str | None:
+        return self.decl.role
+
+    @cached_property
+    def attributes(self) -> dict[str, AttributeDecl]:
+        return {a.name: a for a in self.decl.attributes}
+
+    @cached_property
+    def variadic(self) -> OperandDecl | None:
+        """The operand that stands for any number, if the last one does."""
+        operands = self.decl.operands
+        return operands[-1] if operands and operands[-1].variadic else None
+
+    @cached_property
+    def fixed(self) -> tuple[OperandDecl, ...]:
+        """The operands that are always there."""
+        return self.decl.operands[:-1] if self.variadic else self.decl.operands
+
+    def operand(self, position: int) -> OperandDecl:
+        """The declaration of the operand at a position."""
+        if position < len(self.fixed):
+            return self.fixed[position]
+        assert self.variadic is not None
+        return self.variadic
+
+    @cached_property
+    def defaults(self) -> dict[str, Evaluator]:
+        """The attributes' defaults, as functions of the context."""
+        return {
+            a.name: self.scope.compile(a.default) for a in self.decl.attributes if a.default is not None
+        }
+
+    @cached_property
+    def result_sort(self) -> str | None:
+        """The sort of the result, None for pointwise operators, whose result is of their operands' sort."""
+        return self.decl.result.function if isinstance(self.decl.result, Call) else None
+
+    @cached_property
+    def result_args(self) -> tuple[Evaluator, ...]:
+        """What computes the parts of the result type."""
+        result = self.decl.result
+        args: tuple[Expr, ...] = result.args if isinstance(result, Call) else (result,)
+        return tuple(self.scope.compile(arg) for arg in args)
+
+    @cached_property
+    def result_dtype(self) -> str:
+        """For pointwise operators: the dtype variable, dtype or dtype attribute that is the result's."""
+        assert isinstance(self.decl.result, Name)
+        return self.decl.result.name
+
+    @cached_property
+    def requirements(self) -> tuple[tuple[Evaluator, str], ...]:
+        return tuple((self.scope.compile(r.condition), r.message) for r in self.decl.requires)
+
+    @cached_property
+    def cost(self) -> Evaluator | None:
+        return self.scope.compile(self.decl.cost) if self.decl.cost is not None else None
+
+    def legal_at(self, stage: str) -> bool:
+        """May the stage's output hold this operator?"""
+        return not self.decl.stages or stage in self.decl.stages
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A machine to compile for. `values` holds its own and its inherited entries, evaluated."""
+
+    name: str
+    values: Mapping[str, Any]
+
+    def member(self, name: str) -> object:
+        return self.values[name]
+
+
+@dataclass(frozen=True, eq=False)
+class Library:
+    """Everything that a set of `.rw` files declares."""
+
+    files: tuple[RuleFile, ...]
+    operators: Mapping[str, Operator]
+    families: tuple[Operator, ...]
+    monoids: Mapping[str, MonoidDecl]
+    targets: Mapping[str, Target]
+    scope: Scope
+    classes: Mapping[str, frozenset[str]]
+    stages: tuple[str, ...]
+    rules: tuple[RuleDecl, ...]
+    _found: dict[str, tuple[Operator, str | None] | None] = field(default_factory=dict, repr=False)
+
+    def find(self, name: str) -> tuple[Operator, str | None] | None:
+        """The operator of a name and, for one of a family, the member's name (`reduce_sum`: "sum")."""
+        if name not in self._found:
+            self._found[name] = self._find(name)
+        return self._found[name]
+
+    def _find(self, name: str) -> tuple[Operator, str | None] | None:
+        if name in self.operators:
+            return self.operators[name], None
+        for family in self.families:
+            before, after = family_affixes(family.name)
+            member = name[len(before) : len(name) - len(after)]
+            if name.startswith(before) and name.endswith(after) and member in self.monoids:
+                return family, member
+        return None
+
+    def operator(self, name: str) -> Operator:
+        """The operator of a name that is known to be declared."""
+        found = self.find(name)
+        assert found is not None, name
+        return found[0]
+
+    def role(self, name: str) -> str | None:
+        """The role of an operator."""
+        return self.operator(name).role
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Every operator name, families written out."""
+        return tuple(self.operators) + tuple(n for f in self.families for n in self.family_members(f))
+
+    def family_members(self, family: Operator) -> tuple[str, ...]:
+        before, after = family_affixes(family.name)
+        return tuple(f"{before}{member}{after}" for member in self.monoids)
+
+    def boundary(self, part: str) -> Operator:
+        """The operator that plays a part at the program's boundary: input, constant, number, result, effects, call."""
+        return self._boundaries[part]
+
+    @cached_property
+    def _boundaries(self) -> dict[str, Operator]:
+        return {op.decl.role_parts[0]: op for op in self.operators.values() if op.role == "boundary"}
+
+    def target(self, name: str) -> Target:
+        """A target by name; GenrwError if there is none."""
+        if name not in self.targets:
+            raise error(f"unknown target `{name}`", remedy=f"targets are {', '.join(self.targets)}")
+        return self.targets[name]
+
+    def suggest(self, name: str) -> str | None:
+        """A remedy that names a similar operator, or None."""
+        close = get_close_matches(name, self.names, n=1)
+        return f"did you mean `{close[0]}`?" if close else None
+
+    def members_of(self, class_name: str) -> frozenset[str] | None:
+        """The operators of a class or role; None if there is no such class."""
+        if class_name in self.classes:
+            return self.classes[class_name]
+        if class_name in ROLES:
+            return frozenset(name for name in self.names if self.role(name) == class_name)
+        return None
+
+
+_PLACEHOLDER = re.compile(r"\{(\w*)\}")
+
+
+def family_affixes(name: str) -> tuple[str, str]:
+    """What stands before and after the placeholder of a family's name."""
+    match = _PLACEHOLDER.search(name)
+    assert match is not None, name
+    return name[: match.start()], name[match.end() :]
+
+
+def build_library(files: Iterable[RuleFile]) -> Library:
+    """Gather declarations. Names declared twice, unknown bases and unknown class members are GenrwErrors."""
+    return _Gatherer(tuple(files)).library()
+
+
+class _Gatherer:
+    """Collects declarations by kind and the problems met on the way."""
+
+    def __init__(self, files: tuple[RuleFile, ...]) -> None:
+        self.files = files
+        self.problems: list[Diagnostic] = []
+        self.kinds: dict[type, dict[str, Any]] = {}
+        for file in files:
+            for declaration in file.declarations:
+                self._add(declaration)
+
+    def _add(self, declaration: Any) -> None:
+        named = self.kinds.setdefault(type(declaration), {})
+        if declaration.name in named:
+            first = named[declaration.name]
+            self.problems.append(
+                Diagnostic(
+                    f"`{declaration.name}` is declared twice",
+                    declaration.name_span,
+                    f"the first declaration is at {first.name_span}; rename one or remove it",
+                )
+            )
+        else:
+            named[declaration.name] = declaration
+
+    def _of(self, kind: type) -> dict[str, Any]:
+        return self.kinds.get(kind, {})
+
+    def library(self) -> Library:
+        lets: dict[str, LetDecl] = self._of(LetDecl)
+        monoids: dict[str, MonoidDecl] = self._of(MonoidDecl)
+        scope = Scope(lets, monoid_functions(monoids) | LAYOUT_FUNCTIONS)
+        operators = [Operator(decl, scope) for decl in self._of(OpDecl).values()]
+        pipeline = next(iter(self._of(PipelineDecl).values()), None)
+        library = Library(
+            files=self.files,
+            operators={op.name: op for op in operators if op.decl.family is None},
+            families=tuple(op for op in operators if op.decl.family is not None),
+            monoids=monoids,
+            targets=self._targets(scope),
+            scope=scope,
+            classes={},
+            stages=pipeline.stages if pipeline is not None else (),
+            rules=tuple(self._of(RuleDecl).values()),
+        )
+        classes: dict[str, frozenset[str]] = {}
+        object.__setattr__(library, "classes", classes)
+        for decl in self._of(ClassDecl).values():
+            classes[decl.name] = self._class(decl, library)
+        if self.problems:
+            raise GenrwError(self.problems)
+        return library
+
+    def _targets(self, scope: Scope) -> dict[str, Target]:
+        decls: dict[str, TargetDecl] = self._of(TargetDecl)
+        targets: dict[str, Target] = {}
+
+        def resolve(decl: TargetDecl, below: tuple[str, ...]) -> dict[str, Expr]:
+            if decl.base is None:
+                return dict(decl.values)
+            if decl.base not in decls or decl.base in below:
+                why = "is its own ancestor" if decl.base in below else "is not declared"
+                self.problems.append(Diagnostic(f"the base target `{decl.base}` {why}", decl.name_span))
+                return dict(decl.values)
+            return resolve(decls[decl.base], (*below, decl.base)) | dict(decl.values)
+
+        bases = {decl.name for decl in decls.values() if "abstract" in dict(decl.values)}
+        for decl in decls.values():
+            values = resolve(decl, (decl.name,))
+            if decl.name not in bases:
+                names: dict[str, Any] = {"name": decl.name}
+                for key, expr in values.items():
+                    names[key] = scope.compile(expr)(names)
+                targets[decl.name] = Target(decl.name, names)
+        return targets
+
+    def _class(self, decl: ClassDecl, library: Library) -> frozenset[str]:
+        members: set[str] = set()
+        for sign, names in decl.terms:
+            for name in names:
+                found = library.members_of(name)
+                if found is None and library.find(name) is not None:
+                    found = frozenset({name})
+                if found is None:
+                    remedy = library.suggest(name)
+                    self.problems.append(
+                        Diagnostic(f"`{name}` is neither an operator nor a class", decl.span, remedy)
+                    )
+                    continue
+                members = members | found if sign == "+" else members - found
+        return frozenset(members)
+

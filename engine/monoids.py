@@ -1,0 +1,74 @@
+"""What the expression language may ask about monoids, and the types they accumulate in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from genrw.engine.functions import Function, Misuse, declare
+from genrw.grammar.rw_tree import MonoidDecl
+
+
+def accumulate_type(monoid: MonoidDecl, dtype: string) -> str:
+    """The element type in which a fold over `dtype` computes."""
+    for compute, dtypes in monoid.accumulate:
+        if dtype in dtypes:
+            return compute
+    return dtype
+
+
+def accumulator(monoid: MonoidDecl, dtype: string) -> str:
+    """The type of the accumulator: the element type, or `NAME.dtype` for a monoid with several fields."""
+    return f"{monoid.name}.{dtype}" if monoid.carry else dtype
+
+
+def element_type(accumulator_type: str) -> str:
+    """The element type that an accumulator type belongs to."""
+    return accumulator_type.rpartition(".")[2]
+
+
+def result_type(monoid: MonoidDecl, dtype: string) -> str:
+    """The element type of the fold's result."""
+    return monoid.result or dtype
+
+
+def monoid_functions(monoids: Mapping[str, MonoidDecl]) -> dict[str, Function]:
+    """The functions on monoids' names."""
+
+    def find(name: str) -> MonoidDecl:
+        if name not in monoids:
+            raise Misuse(f"`{name}` is not a monoid")
+        return monoids[name]
+
+    functions = (
+        declare(
+            "carries(op: string) -> bool",
+            lambda op: bool(find(op).carry or find(op).element),
+            "Whether elements are mapped to another accumulator before they are combined.",
+        ),
+        declare(
+            "finishes(op: string) -> bool",
+            lambda op: find(op).finish is not None,
+            "Whether the accumulator is mapped to the result.",
+        ),
+        declare(
+            "accumulate_type(op: string, dtype: string) -> string",
+            lambda op, dtype: accumulate_type(find(op), dtype),
+            "The element type in which a fold over a type computes.",
+        ),
+        declare(
+            "accumulator(op: string, dtype: string) -> string",
+            lambda op, dtype: accumulator(find(op), dtype),
+            "The type of the accumulator for elements of a type.",
+        ),
+        declare(
+            "element_type(accumulator: string) -> string",
+            element_type,
+            "The element type that an accumulator type belongs to.",
+        ),
+        declare(
+            "result_type(op: string, dtype: string) -> string",
+            lambda op, dtype: result_type(find(op), element_type(dtype)),
+            "The element type of the fold's result.",
+        ),
+    )
+    return {f.name: f for f in functions}

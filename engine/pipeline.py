@@ -1,0 +1,221 @@
+"""Lowering: stage after stage, all kernels of a call together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from genrw.engine.context import EMPTY, Record
+from genrw.engine.extract import Extractor, written_nodes
+from genrw.engine.ir import Module, Node, walk
+from genrw.engine.library import Library
+from genrw.engine.space import space_record, with_space
+from genrw.engine.stage import RuleUse, Saturated, StageEngine
+from genrw.grammar.diagnostics import GenrwError, error
+from genrw.grammar.rw_tree import RuleDecl
+
+DEFAULT_POLICY = "cost"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a call asks for besides the program: target, only exact rules, pinned schedule entries, policy."""
+
+    target: str
+    strict: bool = False
+    schedule: Mapping[str, Any] = field(default_factory=dict)
+    policy: str = DEFAULT_POLICY
+
+
+@dataclass
+class Trace:
+    """What lowering did: each rule's use of its guard, which rules fired and which survived, and the schedules rated."""
+
+    uses: dict[str, RuleUse] = field(default_factory=dict)
+    fired: set[str] = field(default_factory=set)
+    survived: set[str] = field(default_factory=set)
+    schedules: dict[str, list[tuple[float, Mapping[str, Any], tuple[str, ...]]]] = field(default_factory=dict)
+
+
+class Pipeline:
+    """Lowers modules with a library's rules. Holds one engine per stage; use it from one thread."""
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+        self._engines: dict[tuple[str, bool], StageEngine] = {}
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        return self.library.stages
+
+    def engine(self, stage: str, strict: bool) -> StageEngine:
+        """The engine of a stage, made when first asked for."""
+        key = (stage, strict)
+        if key not in self._engines:
+            rules = [r for r in stage_rules(self.library, stage) if not strict or r.contract == "exact"]
+            self._engines[key] = StageEngine(self.library, stage, rules)
+        return self._engines[key]
+
+    def lower(
+        self, modules: Sequence[Module], stage: str, options: Options, trace: Trace | None = None
+    ) -> list[Module]:
+        """The modules at a stage (its name, one of `stages`); GenrwError if they cannot be lowered."""
+        last = self.index(stage)
+        trace = trace if trace is not None else Trace()
+        current = [self._begin(m, options) for m in modules]
+        for module in current:
+            if self.done(module) > last:
+                raise error(
+                    f"module `{module.name}` is already at stage `{module.stage}`",
+                    module.span,
+                    f"ask for {' or '.join(self.stages[self.done(module):])}",
+                )
+        for i in range(last + 1):
+            todo = [k for k, m in enumerate(current) if self.done(m) < i]
+            if todo:
+                done = self.step([current[k] for k in todo], self.stages[i], options, trace)
+                for k, module in zip(todo, done, strict=True):
+                    current[k] = module
+        return current
+
+    def index(self, stage: str) -> int:
+        """The place of a stage in the pipeline; GenrwError if there is none of that name."""
+        if stage not in self.stages:
+            raise error(f"there is no stage `{stage}`", remedy=f"stages are {', '.join(self.stages)}")
+        return self.stages.index(stage)
+
+    def done(self, module: Module) -> int:
+        """The place of the last stage that ran, -1 for a program as written."""
+        return self.stages.index(module.stage) if module.stage else -1
+
+    def _begin(self, module: Module, options: Options) -> Module:
+        """The module with the call's target; a header that contradicts the call is an error."""
+        if module.target and module.target != options.target:
+            raise error(
+                f"module `{module.name}` is for target {module.target}, not {options.target}",
+                module.span,
+                f"leave out the target or ask for {module.target}",
+            )
+        for key, value in options.schedule.items():
+            if key in module.schedule and module.schedule[key] != value:
+                raise error(
+                    f"module `{module.name}` has {key}={module.schedule[key]} in its schedule, not {value}",
+                    module.span,
+                    "leave it out of the call",
+                )
+        return replace(module, target=options.target)
+
+    def context(self, module: Module, options: Options) -> dict[str, Any]:
+        """What rules may ask about a module's surroundings."""
+        return {
+            "target": self.library.target(module.target),
+            "schedule": Record.of(module.schedule) if module.schedule else EMPTY,
+            "space": space_record(module, self.library),
+            "policy": options.policy,
+        }
+
+    def step(self, modules: Sequence[Module], stage: str, options: Options, trace: Trace) -> list[Module]:
+        """Run one stage on a batch."""
+        if stage != self.stages[0]:
+            modules = [with_space(m, self.library) for m in modules]
+        engine = self.engine(stage, options.strict)
+        if not engine.rules:
+            return [replace(m, stage=stage) for m in modules]
+        contexts = [self.context(m, options) for m in modules]
+        graph = engine.run(modules, contexts)
+        self._record(graph, trace)
+        extractor = Extractor(self.library, stage, graph, engine.rules)
+        names = written_nodes(graph, modules)
+        lowered = []
+        for module, context in zip(modules, contexts, strict=True):
+            lowered.append(self._finish(module, stage, extractor, context, names, options, trace))
+        return lowered
+
+    def _finish(
+        self,
+        module: Module,
+        stage: str,
+        extractor: Extractor,
+        context: Mapping[str, Any],
+        names: Mapping[int, Node],
+        options: Options,
+        trace: Trace,
+    ) -> Module:
+        kernels = [
+            (cost, node) for cost, node in extractor.alternatives(module) if self.library.role(node.op) == "kernel"
+        ]
+        if kernels:
+            return self._choose(module, stage, extractor.graph, kernels, options, trace)
+        root = extractor.extract(module, context, names)
+        for node in walk(root):
+            trace.survived.update(node.rules)
+        return self._with_root(module, root, stage)
+
+    def _choose(
+        self,
+        module: Module,
+        stage: str,
+        graph: Saturated,
+        kernels: Sequence[tuple[float, Any]],
+        options: Options,
+        trace: Trace,
+    ) -> Module:
+        """Take the cheapest schedule that agrees with what is pinned."""
+        pinned = {**module.schedule, **options.schedule}
+        rated = []
+        for cost, node in kernels:
+            schedule = dict(graph.interner.attributes(node.attributes))
+            unknown = [k for k in pinned if k not in schedule]
+            if unknown:
+                raise error(f"a schedule has no `{unknown[0]}`", module.span, f"it has {', '.join(schedule)}")
+            if all(schedule[k] == v for k, v in pinned.items()):
+                rules = tuple(graph.rules[r] for r in sorted(graph.why.get(_class_of(graph, node), ())))
+                rated.append((cost, schedule, rules))
+        if not rated:
+            shown = ", ".join(f"{k}={v}" for k, v in pinned.items())
+            raise error(f"no legal schedule of module `{module.name}` has {shown}", module.span)
+        trace.schedules[module.name] = rated
+        return replace(module, schedule=rated[0][1], stage=stage)
+
+    def _with_root(self, module: Module, root: Node, stage: str) -> Module:
+        """The module with a new root; parameters that the stage added follow the old ones."""
+        input_op = self.library.boundary("input").name
+        known = {p.attribute("name"): p for p in module.parameters}
+        parameters = list(module.parameters)
+        found = {n.attribute("name"): n for n in walk(root) if n.op == input_op}
+        parameters = [found.get(p.attribute("name"), p) for p in parameters]
+        added = [n for name, n in found.items() if name not in known]
+        outputs = dict(module.outputs)
+        if added:
+            results = [n.name or n.op for n in module.root.operands]
+            outputs.update(zip((n.attribute("name") for n in added), results, strict=False))
+        return replace(
+            module, root=root, parameters=tuple(parameters + added), stage=stage, outputs=outputs
+        )
+
+    def _record(self, graph: Saturated, trace: Trace) -> None:
+        for key, use in graph.uses.items():
+            total = trace.uses.setdefault(key, RuleUse())
+            total.taken += use.taken
+            total.refused += use.refused
+        for made in graph.why.values():
+            trace.fired.update(graph.rules[r] for r in made)
+
+
+def _class_of(graph: Saturated, node: Any) -> int:
+    return next(number for number, nodes in graph.classes.items() if node in nodes)
+
+
+def stage_rules(library: Library, stage: str) -> list[RuleDecl]:
+    """The rules that run at a stage."""
+    return [r for r in library.rules if r.stage is not None and stage in r.stage.replace(",", " ").split()]
+
+
+def require_stage(library: Library, rule: RuleDecl) -> None:
+    """GenrwError if a rule belongs to no stage of the pipeline."""
+    stages = (rule.stage or "").replace(",", " ").split()
+    if not stages or any(s not in library.stages for s in stages):
+        raise GenrwError(
+            error(f"rule `{rule.name}` is in no stage of the pipeline", rule.name_span).diagnostics
+        )

@@ -1,0 +1,126 @@
+"""The iteration space of a kernel: the elements it runs over, and the axes along which its rows lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from genrw.engine.context import Record
+from genrw.engine.dtypes import DTYPES
+from genrw.engine.ir import Module, Node, walk
+from genrw.engine.library import Library
+from genrw.engine.monoids import element_type
+from genrw.grammar.diagnostics import Diagnostic, GenrwError
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one fold of a tensor program runs over."""
+
+    node: Node
+    lens: tuple[int, ...]
+    axes: tuple[int, ...]
+
+
+def with_space(module: Module, library: Library) -> Module:
+    """The module with its space; GenrwError if no one space serves all its values."""
+    if module.space is not None:
+        return module
+    rows = _rows(module, library)
+    if not rows:
+        return replace(module, space=_result_lens(module))
+    first = rows[0]
+    others = [r for r in rows if (r.lens, r.axes) != (first.lens, first.axes)]
+    if others:
+        raise GenrwError(_two_spaces(first, others[0]))
+    return replace(module, space=first.lens, axes=first.axes)
+
+
+def _rows(module: Module, library: Library) -> list[Row]:
+    rows = []
+    for node in walk(module.root):
+        if library.role(node.op) != "fold" or node.operands[0].type.sort != "tensor":
+            continue
+        operator = library.operator(node.op)
+        axes = next((node.attribute(a.name) for a in operator.decl.attributes if a.type in ("axes", "axis")), ())
+        rows.append(Row(node, node.operands[0].type.lens, axes if isinstance(axes, tuple) else (axes,)))
+    return rows
+
+
+def _two_spaces(first: Row, second: Row) -> Diagnostic:
+    def say(row: Row) -> str:
+        return f"`{row.node.name or row.node.op}` folds {list(row.lens)} over axes {list(row.axes)}"
+
+    return Diagnostic(
+        f"this program needs several kernels: {say(first)}, but {say(second)}",
+        second.node.span,
+        "lower programs whose folds all run over one shape and one set of axes",
+    )
+
+
+def _result_lens(module: Module) -> tuple[int, ...]:
+    """The shape that all results share, up to the number of elements."""
+    results = [_stored(n) for n in module.root.operands]
+    lens = max((r.type.lens for r in results), key=lambda n: (prod(n), len(n)), default=())
+    for result in results:
+        if result.type.elements != prod(lens):
+            raise GenrwError(
+                Diagnostic(
+                    f"this program needs several kernels: its results have {prod(lens)} and "
+                    f"{result.type.elements} elements",
+                    result.span,
+                    "return values of one size",
+                )
+            )
+    return lens
+
+
+def _stored(node: Node) -> Node:
+    """The tensor behind a result: what is copied or stored, or the result itself."""
+    return node.operands[0] if node.type.sort == "effect" and node.operands else node
+
+
+def space_record(module: Module, library: Library) -> Record:
+    """The space as rules see it.
+
+    lens, axes; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least; `operations`
+    per element; `folds`, their number; `item`, the bytes of the smallest element type read or written; `wide` those of
+    the largest; `min_stride`, the least distance of neighbours along a row in any parameter; `fast`, whether the last
+    axis longer than 1 is part of the row.
+    """
+    lens, axes = module.space or (), module.axes
+    tensors = [*module.parameters, *(_stored(n) for n in module.root.operands)]
+    items = [_itemsize(t.type.dtype) for t in tensors if t.type.sort == "tensor"] or [4]
+    long_axes = [d for d, length in enumerate(lens) if length > 1]
+    n = prod(lens[a] for a in axes)
+    values: dict[str, Any] = {
+        "lens": lens,
+        "axes": axes,
+        "n": n,
+        "rows": prod(lens) // max(n, 1) if n else prod(length for d, length in enumerate(lens) if d not in axes),
+        "elements": prod(lens),
+        "bytes": sum(t.type.elements * _itemsize(t.type.dtype) for t in tensors if t.type.sort == "tensor"),
+        "folds": sum(1 for node in walk(module.root) if library.role(node.op) == "fold"),
+        "operations": sum(1 for node in walk(module.root) if library.role(node.op) == "pointwise"),
+        "item": min(items),
+        "wide": max(items),
+        "min_stride": _min_stride(module, lens, axes),
+        "fast": bool(long_axes) and long_axes[-1] in axes,
+    }
+    return Record.of(values)
+
+
+def _min_stride(module: Module, lens: tuple[int, ...], axes: tuple[int, ...]) -> int:
+    strides = [
+        stride
+        for parameter in module.parameters
+        if parameter.type.lens == lens
+        for d, stride in enumerate(parameter.type.layout)
+        if d in axes and lens[d] != 1
+    ]
+    return min(strides, default=1)
+
+
+def _itemsize(dtype: str) -> int:
+    return DTYPES[element_type(dtype)].itemsize

@@ -1,0 +1,360 @@
+"""Runs the rules of one stage on a batch of kernels in one e-graph."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from egglog import bindings as egg
+from genrw.engine.encode import Answer, Encoded, Spans, answer_table, constructor, demand_table, encode
+from genrw.engine.facts import RANGE_FACTS, encode_facts
+from genrw.engine.expr import member_uses
+from genrw.engine.graph import GraphFacts
+from genrw.engine.interner import Interner
+from genrw.engine.ir import Module, walk
+from genrw.engine.library import Library
+from genrw.engine.variants import leaves, variants
+from genrw.grammar.diagnostics import error
+from genrw.grammar.rw_tree import NumberPattern, RuleDecl
+from genrw.grammar.source import NOWHERE
+
+_RULES, _LOAD = "rules", "load"
+_FIRST_ARITIES = 4
+_ITERATIONS_A_STEP = 8
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Counts that bound a stage's work. Reaching one is an error that names a rule, never another program."""
+
+    rounds: int = 400
+    nodes_per_kernel: int = 40_000
+    seconds: float = 120.0
+
+
+@dataclass
+class RuleUse:
+    """What a run says about one rule's guard: how many distinct questions it took and refused."""
+
+    taken: int = 0
+    refused: int = 0
+
+
+@dataclass(frozen=True)
+class ENode:
+    """A row of the frozen e-graph: an operator with attribute id and operand classes, or an index constant."""
+
+    op: str
+    attributes: int
+    operands: tuple[int, ...]
+    number: int | None = None
+
+
+@dataclass
+class Saturated:
+    """The e-graph after a stage, in Python: classes by number, what they hold, and where the input went."""
+
+    interner: Interner
+    classes: dict[int, list[ENode]]
+    class_of: dict[int, int]
+    ids: dict[int, int]
+    why: dict[int, set[int]]
+    rules: Sequence[str]
+    uses: dict[str, RuleUse] = field(default_factory=dict)
+
+
+class StageEngine:
+    """The rules of one stage, declared once; `run` loads a batch of kernels, saturates and reads the result back."""
+
+    def __init__(self, library: Library, stage: str, rules: Iterable[RuleDecl], limits: Limits | None = None) -> None:
+        self.library = library
+        self.stage = stage
+        self.rules = tuple(rules)
+        self.limits = limits or Limits()
+        self.names: list[str] = []
+        self.answers: list[tuple[str, Answer | None]] = []
+        self.max_arity = 0
+        self._declare(_FIRST_ARITIES)
+
+    # ---- declarations
+
+    def _declare(self, arity: int) -> None:
+        """A fresh e-graph with all rules, for operators of up to `arity` operands."""
+        self.max_arity = arity
+        self.folder = tempfile.mkdtemp(prefix="genrw-")
+        self.graph = egg.EGraph(fact_directory=self.folder)
+        spans = Spans()
+        encoded = self._encode_rules(spans, arity)
+        commands = self._tables(encoded) + [c for e in encoded for c in e.commands]
+        self.graph.run_program(*commands)
+
+    def _encode_rules(self, spans: Spans, arity: int) -> list[Encoded]:
+        self.names, self.answers = [], []
+        encoded: list[Encoded] = []
+        for rule in self.rules:
+            for variant in variants(rule, self.library, range(1, arity + 1)):
+                if variant.key not in self.names:
+                    self.names.append(variant.key)
+                rule_id = self.names.index(variant.key)
+                made = encode(variant, len(self.answers), rule_id, self.library, spans, _RULES)
+                self.answers.append((variant.key, made.answer))
+                encoded.append(made)
+        if any(_uses_ranges(rule) for rule in self.rules):
+            for operator in self.library.operators.values():
+                for made in encode_facts(operator, len(self.answers), self.library, spans, _RULES):
+                    self.answers.append((made.key, made.answer))
+                    encoded.append(made)
+        return encoded
+
+    def _tables(self, encoded: Sequence[Encoded]) -> list[Any]:
+        sp = Spans()(NOWHERE)
+        arities = range(max([self.max_arity, *(a for e in encoded for a in e.arities)]) + 1)
+        old, new = egg.Var(sp, "old"), egg.Var(sp, "new")
+        variants_ = [egg.Variant(sp, constructor(k), ["String", "i64", *["T"] * k]) for k in arities]
+        commands: list[Any] = [
+            egg.Datatype(sp, "T", [*variants_, egg.Variant(sp, "Num", ["i64"])]),
+            egg.FunctionCommand(sp, "node", egg.Schema(["i64"], "T"), None),
+            egg.FunctionCommand(sp, "operator", egg.Schema(["i64"], "String"), None),
+            egg.Relation(sp, "member", ["String", "String", "i64"]),
+            egg.Relation(sp, "why", ["T", "i64"]),
+            egg.Relation(sp, "numbers", ["i64", "i64"]),
+            egg.AddRuleset(sp, _RULES),
+            egg.AddRuleset(sp, _LOAD),
+        ]
+        merges = {"ty": "min", "depth": "min", "uses": "max", "fold": "min"}
+        merges |= {"lo": "max", "hi": "min", "pow2": "max", "size": "max"}
+        for name, merge in merges.items():
+            commands.append(
+                egg.FunctionCommand(sp, name, egg.Schema(["T"], "i64"), egg.Call(sp, merge, [old, new]))
+            )
+        for inputs in sorted({e.inputs for e in encoded if e.answer}):
+            commands.append(egg.Relation(sp, demand_table(inputs), ["i64"] * (inputs + 1)))
+        for inputs, outputs in sorted({(e.inputs, e.outputs) for e in encoded if e.answer}):
+            commands.append(egg.Relation(sp, answer_table(inputs, outputs), ["i64"] * (inputs + outputs + 1)))
+        self.demand_sizes = sorted({e.inputs for e in encoded if e.answer})
+        self.answer_sizes = {number: (e.inputs, e.outputs) for number, e in enumerate(encoded)}
+        return commands + self._load_rules(sp, arities) + self._members(sp) + _number_facts(sp)
+
+    def _load_rules(self, sp: Any, arities: Iterable[int]) -> list[Any]:
+        commands: list[Any] = []
+        for k in arities:
+            commands.append(egg.Relation(sp, f"program{k}", ["i64", "String", *["i64"] * (k + 5)]))
+            commands.append(self._load_rule(sp, k))
+        i, n = egg.Var(sp, "i"), egg.Var(sp, "n")
+        fact = egg.Fact(egg.Call(sp, "numbers", [i, n]))
+        head = egg.Set(sp, "node", [i], egg.Call(sp, "Num", [n]))
+        commands.append(egg.RuleCommand(egg.Rule(sp, [head], [fact], "load numbers", _LOAD)))
+        return commands
+
+    def _load_rule(self, sp: Any, arity: int) -> Any:
+        """program<k>(id, op, attributes, type, depth, uses, fold, operand ids…) makes the term and its facts."""
+        i, op, a, t, d, u, f = (egg.Var(sp, n) for n in ("i", "op", "a", "t", "d", "u", "f"))
+        ids = [egg.Var(sp, f"i{j}") for j in range(arity)]
+        terms = [egg.Var(sp, f"x{j}") for j in range(arity)]
+        term = egg.Call(sp, constructor(arity), [op, a, *terms])
+        body: list[Any] = [egg.Fact(egg.Call(sp, f"program{arity}", [i, op, a, t, d, u, f, *ids]))]
+        body += [egg.Eq(sp, x, egg.Call(sp, "node", [j])) for x, j in zip(terms, ids, strict=True)]
+        head: list[Any] = [egg.Set(sp, "node", [i], term), egg.Set(sp, "ty", [term], t)]
+        head += [egg.Set(sp, "depth", [term], d), egg.Set(sp, "uses", [term], u)]
+        head.append(egg.Set(sp, "fold", [term], f))
+        return egg.RuleCommand(egg.Rule(sp, head, body, f"load {arity}", _LOAD))
+
+    def _members(self, sp: Any) -> list[Any]:
+        """Which operators belong to the classes that rules name."""
+        ids = {name: i for i, name in enumerate(self.library.names)}
+        sets: dict[str, Iterable[str]] = {
+            f.name: self.library.family_members(f) for f in self.library.families
+        }
+        wanted = {b.value.name for r in self.rules for b in r.for_ if hasattr(b.value, "name")}
+        sets.update((name, found) for name in wanted if (found := self.library.members_of(name)) is not None)
+        commands: list[Any] = []
+        for class_name in sorted(sets):
+            for op in sorted(sets[class_name]):
+                args = [egg.Lit(sp, egg.String(class_name)), egg.Lit(sp, egg.String(op)), egg.Lit(sp, egg.Int(ids[op]))]
+                commands.append(egg.ActionCommand(egg.Expr_(sp, egg.Call(sp, "member", args))))
+        for op, number in ids.items():
+            name = egg.Lit(sp, egg.String(op))
+            commands.append(egg.ActionCommand(egg.Set(sp, "operator", [egg.Lit(sp, egg.Int(number))], name)))
+        return commands
+
+    # ---- running
+
+    def run(self, modules: Sequence[Module], contexts: Sequence[Mapping[str, Any]]) -> Saturated:
+        """Saturate a batch. `contexts[i]` belongs to `modules[i]`."""
+        widest = max(len(n.operands) for m in modules for n in walk(m.root))
+        if widest > self.max_arity:
+            self._declare(1 << (widest - 1).bit_length())
+        interner = Interner(list(contexts))
+        ids = _number_nodes(modules)
+        self.graph.run_program(egg.Push(1))
+        try:
+            self._load(modules, interner, ids)
+            uses = self._saturate(interner, len(modules))
+            return self._read(interner, ids, uses)
+        finally:
+            self.graph.run_program(egg.Pop(Spans()(NOWHERE), 1))
+
+    def _load(self, modules: Sequence[Module], interner: Interner, ids: Mapping[int, int]) -> None:
+        number_op = self.library.boundary("number").name
+        rows: dict[str, list[str]] = {}
+        for context, module in enumerate(modules):
+            graph = GraphFacts.of(module, self.library)
+            for node in walk(module.root):
+                number = ids[id(node)]
+                if node.op == number_op:
+                    rows.setdefault("numbers", []).append(f"{number}\t{node.attribute('value')}\n")
+                    continue
+                fields = [
+                    number,
+                    node.op,
+                    interner.attributes_id(context, node.attributes),
+                    interner.type_id(node.type),
+                    graph.depth[id(node)],
+                    graph.uses.get(id(node), 0),
+                    graph.fold.get(id(node), -1),
+                    *(ids[id(o)] for o in node.operands),
+                ]
+                rows.setdefault(f"program{len(node.operands)}", []).append("\t".join(map(str, fields)) + "\n")
+        self._input(rows)
+        self._saturate_set(_LOAD)
+
+    def _input(self, rows: Mapping[str, Sequence[str]]) -> None:
+        """Add rows to relations, through files: the fastest way in."""
+        sp = Spans()(NOWHERE)
+        commands = []
+        for table, lines in rows.items():
+            with open(os.path.join(self.folder, table), "w", encoding="utf-8") as file:
+                file.writelines(lines)
+            commands.append(egg.Input(sp, table, table))
+        self.graph.run_program(*commands)
+
+    def _saturate_set(self, ruleset: str) -> None:
+        sp = Spans()(NOWHERE)
+        self.graph.run_program(
+            egg.RunSchedule(egg.Saturate(sp, egg.Run(sp, egg.RunConfig(ruleset))))
+        )
+
+    def _saturate(self, interner: Interner, kernels: int) -> dict[str, RuleUse]:
+        """Run rules and answer their demands until nothing changes, within the limits."""
+        sp = Spans()(NOWHERE)
+        step = egg.RunSchedule(egg.Repeat(sp, _ITERATIONS_A_STEP, egg.Run(sp, egg.RunConfig(_RULES))))
+        started = time.monotonic()
+        answered: set[tuple[int, ...]] = set()
+        uses: dict[str, RuleUse] = {}
+        for _ in range(self.limits.rounds):
+            report = self.graph.run_program(step)[0].report
+            new = self._answer(interner, answered, uses)
+            if not report.updated and not new:
+                return uses
+            if time.monotonic() - started > self.limits.seconds:
+                raise self._exhausted(report, f"took more than {self.limits.seconds:.0f} s")
+            if self._size() > self.limits.nodes_per_kernel * kernels:
+                raise self._exhausted(report, f"made more than {self.limits.nodes_per_kernel} nodes per kernel")
+        raise self._exhausted(report, f"did not settle within {self.limits.rounds} rounds")
+
+    def _size(self) -> int:
+        sizes = self.graph.run_program(egg.PrintSize(Spans()(NOWHERE), None))[0].sizes
+        return sum(size for name, size in sizes if name.startswith("N"))
+
+    def _exhausted(self, report: Any, why: str) -> Exception:
+        counts = {k: v for k, v in report.num_matches_per_rule.items() if not k.startswith("load")}
+        busiest = max(counts, key=lambda k: counts[k], default="")
+        key = busiest.split("#")[0].split("/")[0]
+        rule = next((r for r in self.rules if r.name == key), None)
+        return error(
+            f"stage `{self.stage}` {why}; rule `{key}` matched most often",
+            rule.name_span if rule is not None else None,
+            "give the rule a guard, or make it simplify in one direction",
+        )
+
+    def _answer(self, interner: Interner, answered: set[tuple[int, ...]], uses: dict[str, RuleUse]) -> bool:
+        """Answer all new demands; says whether there were any answers."""
+        rows: dict[str, list[str]] = {}
+        functions = self.graph.freeze().functions
+        to_int = self.graph.value_to_i64
+        for size in self.demand_sizes:
+            for row in functions[demand_table(size)].rows:
+                demand = tuple(map(to_int, row.inputs))
+                if (size, *demand) in answered:
+                    continue
+                answered.add((size, *demand))
+                number, *inputs = demand
+                key, answer = self.answers[number]
+                assert answer is not None
+                answers = answer(tuple(inputs), interner)
+                use = uses.setdefault(key, RuleUse())
+                use.taken += bool(answers)
+                use.refused += not answers
+                table = answer_table(*self.answer_sizes[number])
+                for outputs in answers:
+                    line = "\t".join(map(str, (number, *inputs, *outputs))) + "\n"
+                    rows.setdefault(table, []).append(line)
+        if rows:
+            self._input(rows)
+        return bool(rows)
+
+    def _read(self, interner: Interner, ids: Mapping[int, int], uses: dict[str, RuleUse]) -> Saturated:
+        functions = self.graph.freeze().functions
+        to_int, to_text = self.graph.value_to_i64, self.graph.value_to_string
+        numbers: dict[Any, int] = {}
+        texts: dict[Any, str] = {}
+
+        def class_number(value: Any) -> int:
+            return numbers.setdefault(value, len(numbers))
+
+        classes: dict[int, list[ENode]] = {}
+        for name, function in functions.items():
+            if name == "Num":
+                for row in function.rows:
+                    node = ENode("", 0, (), to_int(row.inputs[0]))
+                    classes.setdefault(class_number(row.output), []).append(node)
+            elif name[0] == "N":
+                for row in function.rows:
+                    if row.subsumed:
+                        continue
+                    op, attributes, *operands = row.inputs
+                    text = texts.get(op)
+                    if text is None:
+                        text = texts[op] = to_text(op)
+                    node = ENode(text, to_int(attributes), tuple(map(class_number, operands)))
+                    classes.setdefault(class_number(row.output), []).append(node)
+        class_of = {to_int(r.inputs[0]): class_number(r.output) for r in functions["node"].rows}
+        why: dict[int, set[int]] = {}
+        for row in functions["why"].rows:
+            why.setdefault(class_number(row.inputs[0]), set()).add(to_int(row.inputs[1]))
+        return Saturated(interner, classes, class_of, dict(ids), why, self.names, uses)
+
+
+def _number_nodes(modules: Sequence[Module]) -> dict[int, int]:
+    ids: dict[int, int] = {}
+    for module in modules:
+        for node in walk(module.root):
+            ids.setdefault(id(node), len(ids))
+    return ids
+
+
+def _uses_ranges(rule: RuleDecl) -> bool:
+    """Does the rule look at value ranges, so that the stage must derive them?"""
+    exprs = [rule.guard, *(b.value for b in rule.with_)]
+    exprs += [p.value for p in leaves(rule.right) if isinstance(p, NumberPattern)]
+    return any(m in RANGE_FACTS for e in exprs if e is not None for _, m in member_uses(e))
+
+
+def _number_facts(sp: Any) -> list[Any]:
+    """Range and divisibility of index constants; 0 is divisible by every power of two."""
+    n, e, zero = egg.Var(sp, "n"), egg.Var(sp, "e"), egg.Lit(sp, egg.Int(0))
+    num = egg.Eq(sp, e, egg.Call(sp, "Num", [n]))
+    exact = [egg.Set(sp, "lo", [e], n), egg.Set(sp, "hi", [e], n), egg.Set(sp, "size", [e], zero)]
+    divisor = egg.Call(sp, "&", [n, egg.Call(sp, "-", [zero, n])])
+    some = egg.Fact(egg.Call(sp, "!=", [n, zero]))
+    none = egg.Eq(sp, n, zero)
+    large = egg.Lit(sp, egg.Int(1 << 30))
+    return [
+        egg.RuleCommand(egg.Rule(sp, exact, [num], "range of numbers", _RULES)),
+        egg.RuleCommand(egg.Rule(sp, [egg.Set(sp, "pow2", [e], divisor)], [num, some], "pow2 of numbers", _RULES)),
+        egg.RuleCommand(egg.Rule(sp, [egg.Set(sp, "pow2", [e], large)], [num, none], "pow2 of zero", _RULES)),
+    ]

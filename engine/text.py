@@ -1,0 +1,171 @@
+"""Graphs back to `.gen` text: every name given once, defaults left out, the kernel's schedule in the header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from genrw.engine.build import complete
+from genrw.engine.ir import Module, Node, walk
+from genrw.engine.library import Library, Operator
+from genrw.engine.types import Type
+from genrw.grammar import gen_tree as tree
+from genrw.grammar.diagnostics import GenrwError
+from genrw.grammar.gen import print_gen
+
+
+def module_text(modules: Iterable[Module], library: Library, contexts: Iterable[Mapping[str, Any]]) -> str:
+    """The `.gen` text of modules."""
+    trees = [module_tree(m, library, c) for m, c in zip(modules, contexts, strict=True)]
+    return print_gen(tree.File(tuple(trees)))
+
+
+def module_tree(module: Module, library: Library, context: Mapping[str, Any]) -> tree.Module:
+    """A module's syntax tree."""
+    writer = _Writer(module, library, context)
+    return tree.Module(module.name, tuple(_header(module)), tuple(writer.instructions()))
+
+
+def _header(module: Module) -> list[tree.Attribute]:
+    if not module.stage:
+        return []
+    values: dict[str, Any] = {"stage": tree.Word(module.stage), "target": tree.Word(module.target)}
+    if module.schedule:
+        values["schedule"] = tree.MapValue(tuple((k, written_value(v)) for k, v in module.schedule.items()))
+    if module.space is not None:
+        values["space"] = module.space
+    if module.axes:
+        values["axes"] = module.axes
+    if module.outputs:
+        values["outputs"] = tree.MapValue(tuple((k, tree.Word(v)) for k, v in module.outputs.items()))
+    return [tree.Attribute(k, v) for k, v in values.items()]
+
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+
+
+def written_value(value: Any) -> tree.Value:
+    """An attribute's value as syntax: strings that are names stand bare."""
+    if isinstance(value, str):
+        return tree.Word(value) if _WORD.fullmatch(value) else value
+    if isinstance(value, tuple):
+        return tuple(written_value(v) for v in value)
+    result: tree.Value = value
+    return result
+
+
+class _Writer:
+    def __init__(self, module: Module, library: Library, context: Mapping[str, Any]) -> None:
+        self.module, self.library, self.context = module, library, context
+        self.names: dict[int, str] = {}
+        self.taken: set[str] = set()
+
+    def instructions(self) -> list[tree.Instruction]:
+        order = self._order()
+        for parameter in self.module.parameters:
+            self._name(parameter, parameter.name or parameter.attribute("name"))
+        for node in order:
+            if node.name is not None:
+                self._name(node, node.name)
+        lines = [self._parameter(p) for p in self.module.parameters]
+        inline = self._inline(order)
+        for node in order:
+            if id(node) not in inline and node not in self.module.parameters:
+                self._name(node, node.op)
+                lines.append(self._instruction(node, inline))
+        root = self.module.root
+        operands = tuple(tree.Ref(self.names[id(o)]) for o in root.operands)
+        return [*lines, tree.Instruction((), "@return", operands=operands)]
+
+    def _order(self) -> list[Node]:
+        return [n for n in walk(self.module.root) if n is not self.module.root]
+
+    def _name(self, node: Node, wanted: str) -> None:
+        if id(node) in self.names:
+            return
+        name, count = wanted, 0
+        while name in self.taken:
+            name, count = f"{wanted}_{count + 1}", count + 1
+        self.taken.add(name)
+        self.names[id(node)] = name
+
+    def _parameter(self, node: Node) -> tree.Instruction:
+        return tree.Instruction(
+            (self.names[id(node)],), "@param", param=node.attribute("name"), type=type_node(node.type)
+        )
+
+    def _inline(self, order: list[Node]) -> set[int]:
+        """Constants that can be written as numbers where they are used."""
+        parts = ("constant", "scalar", "number")
+        ops = {self.library.boundary(part).name for part in parts}
+        number = self.library.boundary("number").name
+        small = {
+            id(n) for n in order if n.op in ops and not isinstance(n.attribute("value"), tuple) and not n.type.lens
+        }
+        typed_elsewhere = {id(n) for n in order if n.op == number}
+        for node in [*order, self.module.root]:
+            for i, operand in enumerate(node.operands):
+                if id(operand) in small and id(operand) not in typed_elsewhere and not self._typed(node, i, small):
+                    small.discard(id(operand))
+        return small
+
+    def _typed(self, node: Node, position: int, small: set[int]) -> bool:
+        """Would a number at this operand get its type from its neighbours?"""
+        operator = self.library.operator(node.op)
+        if operator.role == "boundary":
+            return False
+        dtype = operator.operand(position).dtype
+        others = [o for i, o in enumerate(node.operands) if i != position and operator.operand(i).dtype == dtype]
+        return any(id(o) not in small for o in others)
+
+    def _instruction(self, node: Node, inline: set[int]) -> tree.Instruction:
+        name = self.names[id(node)]
+        names = (name,) if name != node.op or node.type.sort != "effect" else (name,)
+        parts = ("constant", "scalar")
+        if node.op in {self.library.boundary(part).name for part in parts}:
+            value = node.attribute("value")
+            elements = value if isinstance(value, tuple) else (value,)
+            return tree.Instruction(names, "@literal", literal=elements, type=type_node(node.type))
+        operands = tuple(
+            tree.NumberOperand(o.attribute("value")) if id(o) in inline else tree.Ref(self.names[id(o)])
+            for o in node.operands
+        )
+        attributes = tuple(self._attributes(node))
+        return tree.Instruction(names, node.op, attributes, operands, _shown_type(node.type))
+
+    def _attributes(self, node: Node) -> Iterable[tree.Attribute]:
+        """The attributes that differ from their defaults."""
+        operator = self.library.operator(node.op)
+        for i, (name, value) in enumerate(node.attributes):
+            if not self._is_default(operator, node, i):
+                yield tree.Attribute(name, written_value(value))
+
+    def _is_default(self, operator: Operator, node: Node, position: int) -> bool:
+        name, value = node.attributes[position]
+        if name not in operator.defaults:
+            return False
+        given = {k: v for k, v in node.attributes if k != name}
+        try:
+            filled = dict(complete(operator, given, [o.type for o in node.operands], self.context))
+        except GenrwError:
+            return False
+        return type(filled[name]) is type(value) and filled[name] == value
+
+
+def type_node(type_: Type) -> tree.TypeNode:
+    """A type as written."""
+    if type_.sort in ("tensor", "buffer"):
+        return tree.TypeNode("tensor", type_.dtype, type_.lens, type_.strides)
+    if type_.sort == "array":
+        return tree.TypeNode("array", type_.dtype, size=type_.size)
+    if type_.sort == "index":
+        return tree.TypeNode("index", size=type_.size or None)
+    return tree.TypeNode(type_.sort, type_.dtype or None)
+
+
+def _shown_type(type_: Type) -> tree.TypeNode | None:
+    """The type that a line shows: none for effects and single indices."""
+    if type_.sort == "effect" or (type_.sort == "index" and not type_.size):
+        return None
+    return type_node(type_)

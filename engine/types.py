@@ -1,0 +1,62 @@
+"""Types of values at every stage, as the expression language sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+SORTS = ("tensor", "scalar", "array", "index", "buffer", "effect")
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """The type of one value.
+
+    sort "tensor": `lens` elements of `dtype` in memory, element strides `strides` (None: row-major, packed);
+    "scalar": one `dtype` value a lane; "array": `size` of them a lane; "index": an int64 index a lane (`size` of
+    them when not 0); "buffer": `lens` elements of workgroup memory; "effect": nothing to read.
+    """
+
+    sort: str
+    dtype: str = ""
+    lens: tuple[int, ...] = ()
+    strides: tuple[int, ...] | None = None
+    size: int = 0
+
+    @property
+    def elements(self) -> int:
+        """How many elements a tensor or buffer has."""
+        return prod(self.lens)
+
+    @property
+    def layout(self) -> tuple[int, ...]:
+        """Element strides, worked out for packed tensors."""
+        return packed_strides(self.lens) if self.strides is None else self.strides
+
+    def member(self, name: str) -> object:
+        """A member as expressions name it (`x.lens`); KeyError if there is none."""
+        if name == "type":
+            return self.dtype
+        if name == "rank":
+            return len(self.lens)
+        if name == "strides":
+            return self.layout
+        if name == "packed":
+            return self.strides is None or self.strides == packed_strides(self.lens)
+        if name in ("lens", "elements", "size", "sort"):
+            return getattr(self, name)
+        raise KeyError(name)
+
+
+TYPE_MEMBERS = frozenset({"type", "rank", "strides", "packed", "lens", "elements", "size", "sort"})
+
+
+def packed_strides(lens: tuple[int, ...]) -> tuple[int, ...]:
+    """Row-major element strides."""
+    strides = [1] * len(lens)
+    for d in range(len(lens) - 2, -1, -1):
+        strides[d] = strides[d + 1] * max(lens[d + 1], 1)
+    return tuple(strides)
+
+
+EFFECT = Type("effect")

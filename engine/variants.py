@@ -1,0 +1,142 @@
+"""One rule as written, spelled out: both directions, every arity of its rest operands, both orders of commutative operators."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from genrw.engine.expr import free_names, substitute
+from genrw.engine.library import Library
+from genrw.grammar.expr_tree import Const, Expr, ListExpr, Name
+from genrw.grammar.rw_tree import (
+    AttributePattern,
+    Binding,
+    NumberPattern,
+    OpPattern,
+    Pattern,
+    RuleDecl,
+    VarPattern,
+)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A rewrite of fixed arity and operand order. `key` names the direction: the rule's name, or name/reverse."""
+
+    rule: RuleDecl
+    key: str
+    left: Pattern
+    right: Pattern
+    guard: Expr | None
+    with_: tuple[Binding, ...]
+
+
+def variants(rule: RuleDecl, library: Library, arities: range) -> Iterator[Variant]:
+    """All variants of a rule; `arities` are the numbers of rest operands to spell out."""
+    directions = [(rule.name, rule.left, rule.right)]
+    if rule.both_ways:
+        directions.append((f"{rule.name}/reverse", rule.right, rule.left))
+    for key, left, right in directions:
+        rest = next((p.name for p in leaves(left) if isinstance(p, VarPattern) and p.rest), None)
+        for count in arities if rest is not None else range(1):
+            first = Variant(rule, key, left, right, rule.guard, rule.with_)
+            spelled = _spell(first, rest, count) if rest is not None else first
+            for ordered in _orders(spelled.left, library, _order_free(rule)):
+                yield replace(spelled, left=ordered)
+
+
+def leaves(pattern: Pattern) -> Iterator[Pattern]:
+    """The variables and numbers of a pattern, left to right."""
+    if isinstance(pattern, OpPattern):
+        for operand in pattern.operands:
+            yield from leaves(operand)
+    else:
+        yield pattern
+
+
+def nodes(pattern: Pattern) -> Iterator[OpPattern]:
+    """The operator nodes of a pattern, parents before operands."""
+    if isinstance(pattern, OpPattern):
+        yield pattern
+        for operand in pattern.operands:
+            yield from nodes(operand)
+
+
+def element_name(rest: str, position: int) -> str:
+    """The variable that stands for one of several rest operands."""
+    return f"{rest}#{position}"
+
+
+def _spell(variant: Variant, rest: str, count: int) -> Variant:
+    """Replace rest operands by `count` variables, and templates mapped over them by as many copies."""
+    listed = ListExpr(tuple(Name(element_name(rest, i)) for i in range(count)))
+    everywhere: dict[str, Expr] = {rest: listed}
+    return replace(
+        variant,
+        left=_spell_pattern(variant.left, rest, count),
+        right=_spell_pattern(variant.right, rest, count),
+        guard=substitute(variant.guard, everywhere) if variant.guard is not None else None,
+        with_=tuple(replace(b, value=substitute(b.value, everywhere)) for b in variant.with_),
+    )
+
+
+def _spell_pattern(pattern: Pattern, rest: str, count: int) -> Pattern:
+    if not isinstance(pattern, OpPattern):
+        return pattern
+    operands: list[Pattern] = []
+    for operand in pattern.operands:
+        if isinstance(operand, VarPattern) and operand.rest:
+            operands += [VarPattern(element_name(rest, i), span=operand.span) for i in range(count)]
+        elif isinstance(operand, OpPattern) and operand.rest:
+            operands += [_element(replace(operand, rest=False), rest, i) for i in range(count)]
+        else:
+            operands.append(_spell_pattern(operand, rest, count))
+    listed: dict[str, Expr] = {rest: ListExpr(tuple(Name(element_name(rest, i)) for i in range(count)))}
+    return replace(pattern, operands=tuple(operands), attributes=_substitute_attributes(pattern, listed))
+
+
+def _element(pattern: Pattern, rest: str, position: int) -> Pattern:
+    """The copy of a mapped template for one of the rest operands; `position` in it counts from 0."""
+    if isinstance(pattern, VarPattern):
+        return replace(pattern, name=element_name(rest, position)) if pattern.name == rest else pattern
+    mapping: dict[str, Expr] = {rest: Name(element_name(rest, position)), "position": Const(position)}
+    if isinstance(pattern, NumberPattern):
+        return replace(pattern, value=substitute(pattern.value, mapping))
+    return replace(
+        pattern,
+        operands=tuple(_element(o, rest, position) for o in pattern.operands),
+        attributes=_substitute_attributes(pattern, mapping),
+    )
+
+
+def _substitute_attributes(pattern: OpPattern, mapping: dict[str, Expr]) -> tuple[AttributePattern, ...]:
+    return tuple(
+        replace(a, value=substitute(a.value, mapping)) if a.value is not None else a for a in pattern.attributes
+    )
+
+
+def _order_free(rule: RuleDecl) -> frozenset[str]:
+    """Variables that stand once in the left side and that the guard and the computed attributes do not look at."""
+    used: set[str] = set()
+    for expr in [rule.guard, *(b.value for b in rule.with_)]:
+        if expr is not None:
+            used |= free_names(expr)
+    counts = Counter(p.name for p in leaves(rule.left) if isinstance(p, VarPattern))
+    return frozenset(name for name, count in counts.items() if count == 1 and name not in used)
+
+
+def _orders(pattern: Pattern, library: Library, free: frozenset[str]) -> list[Pattern]:
+    """The pattern with the operands of its commutative operators in every order that differs."""
+    if not isinstance(pattern, OpPattern):
+        return [pattern]
+    combined: list[tuple[Pattern, ...]] = [()]
+    for operand in pattern.operands:
+        combined = [(*done, o) for done in combined for o in _orders(operand, library, free)]
+    found = library.find(pattern.op) if pattern.family is None else None
+    if found is not None and found[0].decl.commutative and len(pattern.operands) == 2:
+        a, b = pattern.operands
+        alike = all(isinstance(o, VarPattern) and o.name in free for o in (a, b))
+        if a != b and not alike:
+            combined += [(second, first) for first, second in combined]
+    return [replace(pattern, operands=operands) for operands in combined]

@@ -1,0 +1,1 @@
+"""genrw: GPU kernels written as rewrite rules."""

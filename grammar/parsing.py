@@ -1,0 +1,120 @@
+"""What both parsers share: a Lark per language, set up on first use, and the literals."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cached_property
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from genrw.grammar.diagnostics import GenrwError, error
+from genrw.grammar.source import Source, Span
+from genrw.grammar.wording import Critic, Wording, quoted
+from lark import Lark, Token, Transformer, UnexpectedInput
+from lark.utils import TextSlice
+
+
+class Builder(Transformer[Token, Any]):
+    """Makes tree nodes while Lark parses. `source` is the text at hand, for spans."""
+
+    source: Source
+
+    def span(self, first: Token, last: Token) -> Span:
+        """From the start of one token to the end of another."""
+        return Span(self.source, first.start_pos or 0, last.end_pos or 0)
+
+    def at(self, token: Token) -> Span:
+        """Where a token stands."""
+        return self.span(token, token)
+
+
+class Language:
+    """One grammar with its tree builder and its wording. Lark is slow to set up: that happens on first use, once."""
+
+    def __init__(self, grammar: str, builder: Builder, wording: Wording) -> None:
+        self._path = Path(__file__).with_name(grammar)
+        self._builder = builder
+        self._wording = wording
+        self._lock = RLock()
+
+    @cached_property
+    def _lark(self) -> Lark:
+        return Lark(
+            self._path.read_text(encoding="utf-8"),
+            parser="lalr",
+            lexer="contextual",
+            start=list(self._wording.wholes),
+            transformer=self._builder,
+            maybe_placeholders=True,
+        )
+
+    @cached_property
+    def _critic(self) -> Critic:
+        return Critic(self._lark, self._wording)
+
+    def parse(self, source: Source, text: str, start: int, end: int, rule: str) -> Any:
+        """What the builder makes of `text[start:end]`, where `text` is the source's or stands in for it."""
+        with self._lock:
+            self._builder.source = source
+            try:
+                return self._lark.parse(TextSlice(text, start, end), start=rule)
+            except UnexpectedInput as problem:
+                raise GenrwError(self._critic.explain(problem, source, rule)) from None
+
+
+# ---- literals
+
+_INTEGERS = range(-(2**63), 2**64)
+# There is but one nan, so that equal texts give equal trees.
+_SPECIAL: dict[str, float | bool] = {"true": True, "false": False, "inf": math.inf, "nan": math.nan}
+_SIGNED = {"+inf": math.inf, "-inf": -math.inf, "+nan": math.nan, "-nan": math.nan}
+
+
+def special(word: str) -> float | bool | None:
+    """The value of `true`, `false`, `inf` and `nan`, which are names to the lexer."""
+    return _SPECIAL.get(word)
+
+
+def number(source: Source, token: Token) -> int | float:
+    """The value of a number, refusing those that no tensor could hold."""
+    text: str = token.value
+    if text in _SIGNED:
+        return _SIGNED[text]
+    span = Span(source, token.start_pos or 0, token.end_pos or 0)
+    digits = text.lstrip("+-")
+    hexadecimal = digits[:2] in ("0x", "0X")
+    if not hexadecimal and not digits.isdigit():
+        value = float(text)
+        if math.isinf(value):
+            raise error(f"{quoted(text)} is larger than any float", span, "write inf if infinity is meant")
+        return value
+    # Python itself refuses to read integers of thousands of digits; leading zeros are no reason to refuse.
+    if len(digits.lstrip("0")) <= 20 and (whole := int(text, 16 if hexadecimal else 10)) in _INTEGERS:
+        return whole
+    raise error(f"{quoted(text)} does not fit in 64 bits", span, "write a float, such as 1e30")
+
+
+def string(source: Source, token: Token) -> str:
+    """The text of a string: with JSON's escapes, or none between triple quotes."""
+    if token.startswith('"""'):
+        return token[3:-3]
+    try:
+        return str(json.loads(token, strict=False))
+    except json.JSONDecodeError as problem:
+        at = (token.start_pos or 0) + problem.pos
+        known = r'known are \" \\ \/ \n \t \r \b \f \u0041'
+        raise error("this escape sequence is unknown", Span(source, at, at + 2), known) from None
+
+
+def show_number(value: int | float | bool) -> str:
+    """A number as both languages write it, so that reading gives the same number."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value).replace("e-0", "e-").replace("e+", "e")
+
+
+def show_string(text: str) -> str:
+    """Text in quotes, so that reading gives the same text."""
+    return json.dumps(text, ensure_ascii=not text.isprintable())

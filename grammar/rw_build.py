@@ -1,0 +1,321 @@
+"""`.rw` declarations from Lark's rules to tree nodes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from lark import Token
+
+from genrw.grammar.diagnostics import error
+from genrw.grammar.expr import ExprBuilder, negative
+from genrw.grammar.expr_tree import Const, Expr
+from genrw.grammar.parsing import number, special, string
+from genrw.grammar.rw_tree import (
+    AttributeDecl,
+    AttributePattern,
+    Binding,
+    ClassDecl,
+    FieldExpr,
+    LetDecl,
+    MonoidDecl,
+    NumberPattern,
+    OpDecl,
+    OperandDecl,
+    OpPattern,
+    Pattern,
+    PipelineDecl,
+    Requirement,
+    RuleDecl,
+    TargetDecl,
+    VarPattern,
+)
+from genrw.grammar.source import Span
+from genrw.grammar.wording import quoted
+
+
+class Stage(NamedTuple):
+    name: str
+
+
+class Draft(NamedTuple):
+    """A declaration short of what only its surroundings know: documentation, stage, examples, extent."""
+
+    kind: Any
+    name: str
+    token: Token
+    fields: dict[str, Any]
+
+
+class _Clause(NamedTuple):
+    """A clause's keyword and what it says."""
+
+    keyword: Token
+    value: Any
+
+
+_SORTS = ("tensor", "scalar", "array", "value", "index", "buffer", "effect")
+_PRECEDENCES = ("atom", "unary", "mul", "add", "shift", "compare", "equal", "and", "or", "cond")
+_CONTRACTS = ("exact", "reassociates", "contracts", "approximate")
+_FAMILY = re.compile(r"(\w*)\{\s*(\w+)\s*(?::\s*(\w+)\s*)?\}(\w*)")
+
+
+class RwBuilder(ExprBuilder):
+    """Tree nodes from Lark's rules; each method is named for its rule and takes the rule's children."""
+
+    # ---- small declarations
+
+    def stage(self, c: list[Any]) -> Stage:
+        return Stage(", ".join(token.value for token in c))
+
+    def pipeline(self, c: list[Any]) -> Draft:
+        return Draft(PipelineDecl, "pipeline", c[0], {"stages": tuple([token.value for token in c])})
+
+    def let(self, c: list[Any]) -> Draft:
+        name, parameters, body = c
+        return Draft(LetDecl, name.value, name, {"parameters": parameters or (), "body": body})
+
+    def names(self, c: list[Any]) -> tuple[str, ...]:
+        return tuple([token.value for token in c])
+
+    def class_(self, c: list[Any]) -> Draft:
+        name, first, *rest = c
+        terms = [("+", first), *((sign.value, names) for sign, names in zip(rest[::2], rest[1::2], strict=True))]
+        return Draft(ClassDecl, name.value, name, {"terms": tuple(terms)})
+
+    def class_term(self, c: list[Any]) -> tuple[str, ...]:
+        return self.names(c)
+
+    def target(self, c: list[Any]) -> Draft:
+        name, base, *values = c
+        return Draft(TargetDecl, name.value, name, {"base": base and base.value, "values": tuple(values)})
+
+    def setting(self, c: list[Any]) -> tuple[str, Expr]:
+        return c[0].value, c[1]
+
+    # ---- clauses
+
+    def clause(self, c: list[Any]) -> _Clause:
+        return _Clause(*c)
+
+    def flag(self, c: list[Any]) -> _Clause:
+        return _Clause(c[0], True)
+
+    def _gather(self, clauses: list[_Clause], several: tuple[str, ...]) -> dict[str, Any]:
+        """What each clause says by keyword; those that may stand `several` times give a tuple."""
+        found: dict[str, Any] = {}
+        for keyword, value in clauses:
+            name = keyword.value
+            if name in several:
+                found[name] = (*found.get(name, ()), *value)
+            elif name in found:
+                raise error(f"`{name}` is given twice", self.at(keyword), "remove one of them")
+            else:
+                found[name] = value
+        return found
+
+    def _one_of(self, token: Token, choices: tuple[str, ...], what: str) -> str:
+        if token not in choices:
+            message = f"{quoted(token)} is no {what}"
+            raise error(message, self.at(token), f"there are {', '.join(choices)}")
+        value: str = token.value
+        return value
+
+    # ---- rules
+
+    def rule(self, c: list[Any]) -> Draft:
+        name, left = c[:2]
+        arrow = next(i for i in range(2, len(c)) if isinstance(c[i], Token))
+        said = self._gather(c[2:arrow] + c[arrow + 2 :], ("with", "for"))
+        contract, bound = said.get("contract", ("exact", None))
+        fields = {
+            "left": left,
+            "right": c[arrow + 1],
+            "both_ways": c[arrow].type == "BOTH_WAYS",
+            "guard": said.get("when"),
+            "with_": said.get("with", ()),
+            "for_": said.get("for", ()),
+            "contract": contract,
+            "bound": bound,
+            "replaces": said.get("replaces", False),
+        }
+        return Draft(RuleDecl, name.value, name, fields)
+
+    def bindings(self, c: list[Any]) -> _Clause:
+        return _Clause(c[0], tuple(c[1:]))
+
+    choices = bindings
+
+    def binding(self, c: list[Any]) -> Binding:
+        name, value = c[0], c[-1]
+        return Binding(name.value, value, self.at(name).to(value.span))
+
+    def contract(self, c: list[Any]) -> _Clause:
+        keyword, name, bound = c
+        kind = self._one_of(name, _CONTRACTS, "contract")
+        if (bound is None) == (kind == "approximate"):
+            message = "`contract approximate` needs a bound" if bound is None else f"`contract {kind}` has no bound"
+            raise error(message, self.at(name), "write for example: contract approximate 1e-6")
+        return _Clause(keyword, (kind, None if bound is None else float(number(self.source, bound))))
+
+    # ---- patterns
+
+    def variable(self, c: list[Any]) -> Pattern:
+        span = self.at(c[0])
+        value = special(c[0])
+        return VarPattern(c[0].value, False, span) if value is None else NumberPattern(Const(value, span=span), span)
+
+    def rest_variable(self, c: list[Any]) -> Pattern:
+        return VarPattern(c[0].value, True, self.span(c[0], c[1]))
+
+    def number_pattern(self, c: list[Any]) -> Pattern:
+        minus, token = c
+        value = special(token) if token.type == "NAME" else number(self.source, token)
+        if value is None or (minus and isinstance(value, bool)):
+            raise error(f"a pattern cannot negate {quoted(token)}", self.at(token))
+        span = self.span(minus or token, token)
+        return NumberPattern(Const(negative(value) if minus else value, span=span), span)
+
+    def computed(self, c: list[Any]) -> Pattern:
+        return NumberPattern(c[1], self.span(c[0], c[2]))
+
+    def application(self, c: list[Any]) -> OpPattern:
+        token, attributes, *operands, last = c
+        op, family = self._operator(token)
+        found, more = self._pattern_attributes(attributes)
+        span, op_span = self.span(token, last), self.at(token)
+        return OpPattern(op, found, tuple(operands), family, more, span=span, op_span=op_span)
+
+    def bare_application(self, c: list[Any]) -> OpPattern:
+        return self.application([*c, c[1][-1]])
+
+    def mapped(self, c: list[Any]) -> OpPattern:
+        pattern, dots = c
+        return replace(pattern, rest=True, span=Span(self.source, pattern.span.start, dots.end_pos))
+
+    def bound(self, c: list[Any]) -> OpPattern:
+        name, pattern = c
+        return replace(pattern, binds=name.value, span=self.at(name).to(pattern.span))
+
+    def _operator(self, token: Token) -> tuple[str, str | None]:
+        if token.type == "NAME":
+            return token.value, None
+        prefix, family, type_, suffix = self._family(token)
+        if type_:
+            raise error("only a declaration gives the type of a family", self.at(token))
+        return f"{prefix}{{}}{suffix}", family
+
+    def _family(self, token: Token) -> tuple[str | None, ...]:
+        match = _FAMILY.fullmatch(token)
+        assert match is not None
+        return match.groups()
+
+    def pattern_attributes(self, c: list[Any]) -> list[Any]:
+        return c
+
+    def pattern_attribute(self, c: list[Any]) -> AttributePattern | Token:
+        if len(c) == 1:
+            dots: Token = c[0]
+            return dots
+        name, value = c
+        span = self.at(name)
+        return AttributePattern(name.value, value, span if value is None else span.to(value.span))
+
+    def _pattern_attributes(self, found: list[Any] | None) -> tuple[tuple[AttributePattern, ...], bool]:
+        named = [item for item in (found or ())[:-1] if not isinstance(item, Token)]
+        return tuple(named), found is not None and len(named) < len(found) - 1
+
+    # ---- operators
+
+    def op(self, c: list[Any]) -> Draft:
+        token, attributes, operands, result, where, *clauses = c
+        said = self._gather(clauses, ("requires", "domain"))
+        name, family, family_type = token.value, None, "monoid"
+        if token.type == "FAMILY":
+            prefix, family, type_, suffix = self._family(token)
+            name, family_type = f"{prefix}{{{family}}}{suffix}", type_ or family_type
+        role, parts = said.pop("role", (None, ()))
+        emit, precedence = said.pop("emit", (None, None))
+        fields = {
+            "family": family,
+            "family_type": family_type,
+            "attributes": attributes or (),
+            "operands": operands or (),
+            "result": result,
+            "where": where or (),
+            "role": role,
+            "role_parts": parts,
+            "stages": said.pop("at", ()),
+            "emit": emit,
+            "precedence": precedence,
+        }
+        return Draft(OpDecl, name, token, fields | said)
+
+    def attributes(self, c: list[Any]) -> tuple[AttributeDecl, ...]:
+        return tuple(c)
+
+    def attribute(self, c: list[Any]) -> AttributeDecl:
+        name, type_, default = c
+        span = self.span(name, type_)
+        return AttributeDecl(name.value, type_.value, default, span if default is None else span.to(default.span))
+
+    def operands(self, c: list[Any]) -> tuple[OperandDecl, ...]:
+        return tuple(c)
+
+    def operand(self, c: list[Any]) -> OperandDecl:
+        name, first, second, dots = c
+        span = self.span(name, dots or second or first)
+        if second is not None:
+            return OperandDecl(name.value, first.value, self._one_of(second, _SORTS, "sort"), dots is not None, span)
+        if first in _SORTS:
+            return OperandDecl(name.value, None, first.value, dots is not None, span)
+        return OperandDecl(name.value, first.value, None, dots is not None, span)
+
+    def where(self, c: list[Any]) -> tuple[tuple[str, str], ...]:
+        return tuple(c)
+
+    def typed(self, c: list[Any]) -> tuple[str, str]:
+        return c[0].value, c[1].value
+
+    def role(self, c: list[Any]) -> _Clause:
+        return _Clause(c[0], (c[1].value, c[2] or ()))
+
+    def requires(self, c: list[Any]) -> _Clause:
+        keyword, condition, message = c
+        requirement = Requirement(condition, string(self.source, message), self.span(keyword, message))
+        return _Clause(keyword, (requirement,))
+
+    def emit(self, c: list[Any]) -> _Clause:
+        keyword, text, precedence = c
+        level = None if precedence is None else self._one_of(precedence, _PRECEDENCES, "precedence")
+        return _Clause(keyword, (string(self.source, text), level))
+
+    def device(self, c: list[Any]) -> _Clause:
+        return _Clause(c[0], string(self.source, c[1]))
+
+    def domain(self, c: list[Any]) -> _Clause:
+        return _Clause(c[0], tuple(c[1:]))
+
+    # ---- monoids
+
+    def monoid(self, c: list[Any]) -> Draft:
+        return Draft(MonoidDecl, c[0].value, c[0], self._gather(c[1:], ("accumulate", "domain")))
+
+    def carry(self, c: list[Any]) -> _Clause:
+        return _Clause(c[0], tuple(c[1:]))
+
+    def fields(self, c: list[Any]) -> _Clause:
+        found = [item for item in c[1:] if not isinstance(item, Token)]
+        return _Clause(c[0], tuple([f if isinstance(f, FieldExpr) else FieldExpr(None, f) for f in found]))
+
+    def field(self, c: list[Any]) -> FieldExpr:
+        return FieldExpr(c[0].value, c[1])
+
+    def result(self, c: list[Any]) -> _Clause:
+        return _Clause(c[0], c[1].value)
+
+    def accumulate(self, c: list[Any]) -> _Clause:
+        return _Clause(c[0], ((c[1].value, c[3]),))
+
+

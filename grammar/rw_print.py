@@ -1,0 +1,236 @@
+"""`.rw` trees as text: one layout, which reads back to an equal tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from genrw.grammar.expr import print_expr
+from genrw.grammar.expr_tree import Const, Expr
+from genrw.grammar.gen import print_attributes, print_gen
+from genrw.grammar.gen_tree import File
+from genrw.grammar.parsing import show_number, show_string
+from genrw.grammar.rw_tree import (
+    AttributeDecl,
+    AttributePattern,
+    Binding,
+    ClassDecl,
+    Declaration,
+    Example,
+    FieldExpr,
+    LetDecl,
+    MonoidDecl,
+    NumberPattern,
+    OpDecl,
+    OperandDecl,
+    OpPattern,
+    Pattern,
+    PipelineDecl,
+    RuleDecl,
+    RuleFile,
+    TargetDecl,
+    VarPattern,
+)
+
+_WIDTH = 110
+
+
+def print_rw(file: RuleFile) -> str:
+    """A rule file as text. Of its comments only the heading and the documentation are part of the tree."""
+    blocks = [_comment("#", file.doc)] if file.doc else []
+    stage: str | None = None
+    for declaration in file.declarations:
+        if isinstance(declaration, RuleDecl) and declaration.stage is not None and declaration.stage != stage:
+            stage = declaration.stage
+            blocks.append(f"stage {stage}")
+        blocks.append(print_declaration(declaration))
+    return "\n\n".join(blocks) + "\n"
+
+
+def print_declaration(declaration: Declaration) -> str:
+    """A declaration with its documentation, without final newline."""
+    doc = [_comment("///", declaration.doc)] if declaration.doc else []
+    return "\n".join([*doc, *_lines(declaration)])
+
+
+def _comment(mark: str, text: str) -> str:
+    return "\n".join(f"{mark} {line}".rstrip() for line in text.split("\n"))
+
+
+def _lines(declaration: Declaration) -> Iterable[str]:
+    match declaration:
+        case RuleDecl():
+            return _rule(declaration)
+        case OpDecl():
+            return _op(declaration)
+        case MonoidDecl():
+            return _monoid(declaration)
+        case TargetDecl(name, base, values):
+            head = f"target {name}" + (f" : {base}" if base else "")
+            return [head, *(f"  {key} {print_expr(value)}" for key, value in values)]
+        case LetDecl(name, parameters, body):
+            return [f"let {name}({', '.join(parameters)}) = {print_expr(body)}"]
+        case ClassDecl(name, terms):
+            return [f"class {name} = {_class(terms)}"]
+        case PipelineDecl(_, stages):
+            return [f"pipeline {' -> '.join(stages)}"]
+
+
+def _class(terms: tuple[tuple[str, tuple[str, ...]], ...]) -> str:
+    shown = [(sign, names[0] if len(names) == 1 else f"{{{', '.join(names)}}}") for sign, names in terms]
+    return shown[0][1] + "".join(f" {sign} {names}" for sign, names in shown[1:])
+
+
+# ---- rules
+
+
+def _rule(rule: RuleDecl) -> Iterator[str]:
+    yield f"rule {rule.name}"
+    yield f"  {print_pattern(rule.left)}"
+    if rule.guard is not None:
+        yield f"  when {print_expr(rule.guard)}"
+    yield f"  {'<=>' if rule.both_ways else '=>'} {print_pattern(rule.right)}"
+    yield from _bindings("with", "=", rule.with_)
+    yield from _bindings("for", "in", rule.for_)
+    if rule.contract != "exact":
+        bound = "" if rule.bound is None else f" {show_number(rule.bound)}"
+        yield f"  contract {rule.contract}{bound}"
+    if rule.replaces:
+        yield "  replaces"
+    for example in rule.examples:
+        yield from _example(example)
+
+
+def _bindings(keyword: str, sign: str, bindings: tuple[Binding, ...]) -> Iterator[str]:
+    """One line if they fit, else one line each."""
+    shown = [f"{binding.name} {sign} {print_expr(binding.value)}" for binding in bindings]
+    line = f"  {keyword} {', '.join(shown)}"
+    if len(line) <= _WIDTH:
+        yield from [line] if shown else []
+    else:
+        yield f"  {keyword} {shown[0]}"
+        yield from (" " * (len(keyword) + 3) + binding for binding in shown[1:])
+
+
+def _example(example: Example) -> Iterator[str]:
+    context = f" {print_attributes(example.context)}" if example.context else ""
+    yield f"  {'counterexample' if example.after is None else 'example'}{context}"
+    yield from _program(example.before)
+    if example.after is not None:
+        yield "  gives"
+        yield from _program(example.after)
+
+
+def _program(file: File) -> list[str]:
+    return [f"    {line}".rstrip() for line in print_gen(file).splitlines()]
+
+
+def print_pattern(pattern: Pattern) -> str:
+    """A pattern or template of a rule."""
+    match pattern:
+        case VarPattern(name, rest):
+            return name + ("..." if rest else "")
+        case NumberPattern(Const(value)) if not isinstance(value, str):
+            return show_number(value)
+        case NumberPattern(value):
+            return f"{{{print_expr(value)}}}"
+        case OpPattern():
+            return _application(pattern)
+
+
+def _application(pattern: OpPattern) -> str:
+    binds = f"{pattern.binds}@" if pattern.binds else ""
+    op = pattern.op if pattern.family is None else pattern.op.replace("{}", f"{{{pattern.family}}}")
+    attributes = [*map(_attribute_pattern, pattern.attributes), *([".."] if pattern.open_attributes else [])]
+    brackets = f"[{', '.join(attributes)}]" if attributes else ""
+    operands = ", ".join(map(print_pattern, pattern.operands))
+    return f"{binds}{op}{brackets}({operands}){'...' if pattern.rest else ''}"
+
+
+def _attribute_pattern(attribute: AttributePattern) -> str:
+    return attribute.name if attribute.value is None else f"{attribute.name}={print_expr(attribute.value)}"
+
+
+# ---- operators
+
+
+def _op(op: OpDecl) -> Iterator[str]:
+    yield _signature(op)
+    if op.role is not None:
+        yield f"  role {op.role}" + (f"({', '.join(op.role_parts)})" if op.role_parts else "")
+    if op.stages:
+        yield f"  at {', '.join(op.stages)}"
+    if op.commutative:
+        yield "  commutative"
+    for requirement in op.requires:
+        yield f"  requires {print_expr(requirement.condition)} {show_string(requirement.message)}"
+    yield from _expression("means", op.means)
+    if op.stuck is not None:
+        yield f"  stuck {_show_text(op.stuck)}"
+    if op.emit is not None:
+        yield f"  emit {_show_text(op.emit)}" + (f" prec {op.precedence}" if op.precedence else "")
+    if op.device is not None:
+        yield f"  device {_show_text(op.device)}"
+    yield from _expression("cost", op.cost)
+    yield from _domain(op.domain)
+    yield from _expression("lo", op.lo)
+    yield from _expression("hi", op.hi)
+    yield from _expression("pow2", op.pow2)
+
+
+def _signature(op: OpDecl) -> str:
+    name = op.name if op.family is None else op.name.replace("}", f": {op.family_type}}}")
+    attributes = f"[{', '.join(map(_attribute, op.attributes))}]" if op.attributes else ""
+    operands = ", ".join(map(_operand, op.operands))
+    where = f" where {_typed(op.where)}" if op.where else ""
+    return f"op {name}{attributes}({operands}) -> {print_expr(op.result)}{where}"
+
+
+def _attribute(attribute: AttributeDecl) -> str:
+    default = "" if attribute.default is None else f" = {print_expr(attribute.default)}"
+    return f"{attribute.name}: {attribute.type}{default}"
+
+
+def _operand(operand: OperandDecl) -> str:
+    type_ = " ".join(part for part in (operand.dtype, operand.sort) if part)
+    return f"{operand.name}: {type_}{'...' if operand.variadic else ''}"
+
+
+def _typed(pairs: tuple[tuple[str, str], ...]) -> str:
+    return ", ".join(f"{name}: {type_}" for name, type_ in pairs)
+
+
+def _expression(keyword: str, value: Expr | None) -> list[str]:
+    return [] if value is None else [f"  {keyword} {print_expr(value)}"]
+
+
+def _domain(conditions: tuple[Expr, ...]) -> list[str]:
+    return [f"  domain {', '.join(map(print_expr, conditions))}"] if conditions else []
+
+
+def _show_text(text: str) -> str:
+    """C++ or a template: between triple quotes if it has lines, which keeps them readable."""
+    plain = "\n" in text and '"""' not in text and not text.endswith('"') and "\r" not in text
+    return f'"""{text}"""' if plain else show_string(text)
+
+
+# ---- monoids
+
+
+def _monoid(monoid: MonoidDecl) -> Iterator[str]:
+    yield f"monoid {monoid.name}"
+    if monoid.carry:
+        yield f"  carry {_typed(monoid.carry)}"
+    yield from _fields("element", monoid.element)
+    yield from _fields("identity", monoid.identity)
+    yield from _fields("combine", monoid.combine)
+    yield from _expression("finish", monoid.finish)
+    if monoid.result is not None:
+        yield f"  result {monoid.result}"
+    for dtype, types in monoid.accumulate:
+        yield f"  accumulate {dtype} for {', '.join(types)}"
+    yield from _domain(monoid.domain)
+
+
+def _fields(keyword: str, fields: tuple[FieldExpr, ...]) -> list[str]:
+    shown = [("" if f.field is None else f"{f.field} = ") + print_expr(f.value) for f in fields]
+    return [f"  {keyword} {', '.join(shown)}"] if shown else []

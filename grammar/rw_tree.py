@@ -1,0 +1,243 @@
+"""The syntax tree of a `.rw` file: operators, monoids, targets, rules and what they are made of, as written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from genrw.grammar.expr_tree import Expr
+from genrw.grammar.gen_tree import Attribute, File
+from genrw.grammar.source import NOWHERE, Span
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What every declaration has: a name, its documentation (`///` lines joined by newlines), and its place."""
+
+    name: str
+    doc: str = field(default="", kw_only=True)
+    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+    name_span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+
+
+# ---- operators
+
+
+@dataclass(frozen=True)
+class AttributeDecl:
+    """`name: type = default` between an operator's brackets."""
+
+    name: str
+    type: str
+    default: Expr | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class OperandDecl:
+    """`name: [dtype] sort`, with `...` for any number. `sort` None: any of tensor, scalar, array."""
+
+    name: str
+    dtype: str | None
+    sort: str | None
+    variadic: bool = False
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """`requires condition "message"`."""
+
+    condition: Expr
+    message: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class OpDecl(Declared):
+    """An operator. `family` is the placeholder of a name like `reduce_{op: monoid}` (name holds "reduce_{op}") and
+    `family_type` what it ranges over.
+
+    `result` is an expression over the operands and attributes: a dtype variable or class name alone for pointwise
+    operators (`T`, `bool`), else a call such as `tensor(T, lens)`, `scalar(T)`, `index()`, `effect()`.
+    """
+
+    family: str | None
+    attributes: tuple[AttributeDecl, ...]
+    operands: tuple[OperandDecl, ...]
+    result: Expr
+    where: tuple[tuple[str, str], ...] = ()
+    role: str | None = None
+    role_parts: tuple[str, ...] = ()
+    stages: tuple[str, ...] = ()
+    commutative: bool = False
+    requires: tuple[Requirement, ...] = ()
+    means: Expr | None = None
+    emit: str | None = None
+    precedence: str | None = None
+    device: str | None = None
+    stuck: str | None = None
+    cost: Expr | None = None
+    domain: tuple[Expr, ...] = ()
+    lo: Expr | None = None
+    hi: Expr | None = None
+    pow2: Expr | None = None
+    family_type: str = "monoid"
+
+
+# ---- monoids, targets, helpers
+
+
+@dataclass(frozen=True)
+class FieldExpr:
+    """`field = expr` in a monoid's clause; `field` is None where the accumulator is a single value."""
+
+    field: str | None
+    value: Expr
+
+
+@dataclass(frozen=True)
+class MonoidDecl(Declared):
+    """An associative combination with an identity. `carry` is empty when the accumulator is one value of type T."""
+
+    carry: tuple[tuple[str, str], ...] = ()
+    element: tuple[FieldExpr, ...] = ()
+    identity: tuple[FieldExpr, ...] = ()
+    combine: tuple[FieldExpr, ...] = ()
+    finish: Expr | None = None
+    result: str | None = None
+    accumulate: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    domain: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class TargetDecl(Declared):
+    """A GPU or CPU: named values, some inherited from `base`."""
+
+    base: str | None
+    values: tuple[tuple[str, Expr], ...]
+
+
+@dataclass(frozen=True)
+class LetDecl(Declared):
+    """`let name(parameters) = expr`: a pure helper."""
+
+    parameters: tuple[str, ...]
+    body: Expr
+
+
+@dataclass(frozen=True)
+class ClassDecl(Declared):
+    """`class name = expr`: a set of operators. Terms are (sign, names) read left to right, sign "+" or "-"."""
+
+    terms: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True)
+class PipelineDecl(Declared):
+    """`pipeline a -> b -> c`: the stages in order. `name` is always "pipeline"."""
+
+    stages: tuple[str, ...]
+
+
+# ---- rules
+
+
+@dataclass(frozen=True)
+class AttributePattern:
+    """`name` (value None: the variable of that name) or `name=value`."""
+
+    name: str
+    value: Expr | None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class VarPattern:
+    """A variable for an operand; `rest` for `xs...`."""
+
+    name: str
+    rest: bool = False
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class NumberPattern:
+    """A number, or `{expr}`: in a pattern a variable bound to an index constant, in a template a computed one."""
+
+    value: Expr
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class OpPattern:
+    """`op[attributes](operands)`.
+
+    `family` is the part in braces of `reduce_{op}`: then `op` is "reduce_{}" and `family` the variable or member name.
+    `open_attributes` says that `..` stood among the attributes. `binds` names this node (`x@op(…)`). `rest` is true
+    for a template mapped over rest operands, `comp(xs, i)...`. `has_parens` is false for a leaf written bare.
+    """
+
+    op: str
+    attributes: tuple[AttributePattern, ...]
+    operands: tuple[Pattern, ...]
+    family: str | None = None
+    open_attributes: bool = False
+    binds: str | None = None
+    rest: bool = False
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    op_span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Pattern = VarPattern | NumberPattern | OpPattern
+
+
+@dataclass(frozen=True)
+class Binding:
+    """`name = expr` of a `with`, or `name in expr` of a `for`."""
+
+    name: str
+    value: Expr
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A program before and after the rule; `after` is None for a counterexample."""
+
+    before: File
+    after: File | None
+    context: tuple[Attribute, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class RuleDecl(Declared):
+    """A rewrite rule. `contract` is exact, reassociates, contracts or approximate; `bound` belongs to the last.
+
+    `stage` names the stage at which it runs, or several, separated by commas. `replaces` says that the left side's root
+    may not survive the stage where the rule applies.
+    """
+
+    stage: str | None
+    left: Pattern
+    right: Pattern
+    both_ways: bool = False
+    guard: Expr | None = None
+    with_: tuple[Binding, ...] = ()
+    for_: tuple[Binding, ...] = ()
+    contract: str = "exact"
+    bound: float | None = None
+    replaces: bool = False
+    examples: tuple[Example, ...] = ()
+
+
+Declaration = OpDecl | MonoidDecl | TargetDecl | LetDecl | ClassDecl | PipelineDecl | RuleDecl
+
+
+@dataclass(frozen=True)
+class RuleFile:
+    """All declarations of one `.rw` text, in order; `doc` is the heading comment."""
+
+    declarations: tuple[Declaration, ...]
+    doc: str = ""
+    span: Span = field(default=NOWHERE, compare=False, repr=False)

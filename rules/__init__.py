@@ -1,0 +1,1 @@
+"""The rule files that ship with genrw; text only."""
