@@ -9,10 +9,11 @@ from __future__ import annotations
 import ctypes
 import os
 import tempfile
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,7 @@ _DTYPES = {
 _FAILURES = {
     1: "lanes that should have met at a barrier or a cross-lane operation stopped at different places",
     2: "a cross-lane operation is wider than the lanes that are left in the wave: the block is not whole waves",
-    3: "there is no memory for the stacks of its lanes",
-    4: "a lane overran its stack",
+    3: "a lane overran its stack",
 }
 
 # Below this much data, starting a second thread costs more than it saves.
@@ -59,6 +59,10 @@ class HostKernel:
     block: int
     cooperative: bool
     _library: ctypes.CDLL = field(repr=False)
+
+    @cached_property
+    def _memory_bytes(self) -> int:
+        return int(self._library.gen_memory_bytes())
 
     def launch(
         self, arrays: Sequence[Argument], groups: int, *, threads: int | None = None, order: int = 0
@@ -77,7 +81,8 @@ class HostKernel:
         ranges = list(zip(bounds, bounds[1:], strict=False))
 
         def run(first: int, last: int) -> int:
-            return int(self._library.gen_run(pointers, first, last, order))
+            memory = _lane_memory(self._memory_bytes)
+            return int(self._library.gen_run(pointers, first, last, order, memory))
 
         results = [run(*ranges[0])] if count == 1 else list(_pool().map(lambda r: run(*r), ranges))
         for status in results:
@@ -133,13 +138,15 @@ def compile_host(
 
 def _entry(kernel: str, arg_types: Sequence[str]) -> str:
     """The exported function that runs a range of groups over an array of argument pointers."""
-    lines = ['extern "C" __attribute__((visibility("default")))']
-    lines += ["int gen_run([[maybe_unused]] void* const* args, long long first, long long last, unsigned order) {"]
+    export = 'extern "C" __attribute__((visibility("default")))'
+    lines = [f"{export} unsigned long long gen_memory_bytes() {{ return gen::host::memory_bytes; }}"]
+    lines += [f"{export} int gen_run(void* const* args, long long first, long long last, unsigned order,"]
+    lines += ["                void* memory) {"]
     for i, name in enumerate(arg_types):
         value = f"({name})args[{i}]" if "*" in name else f"*(const {name}*)args[{i}]"
         lines.append(f"    const auto a{i} = {value};")
     call = ", ".join(f"a{i}" for i in range(len(arg_types)))
-    lines += [f"    return gen::host::run([=] {{ {kernel}({call}); }}, first, last, order);", "}"]
+    lines += [f"    return gen::host::run([=] {{ {kernel}({call}); }}, first, last, order, memory);", "}"]
     return "\n".join(lines)
 
 
@@ -160,9 +167,27 @@ def _argument(type_name: str, value: Argument) -> npt.NDArray[Any]:
 
 def _load(path: str) -> ctypes.CDLL:
     library = ctypes.CDLL(path)
-    library.gen_run.argtypes = (ctypes.c_void_p, ctypes.c_longlong, ctypes.c_longlong, ctypes.c_uint)
+    number = ctypes.c_longlong
+    library.gen_run.argtypes = (ctypes.c_void_p, number, number, ctypes.c_uint, ctypes.c_void_p)
     library.gen_run.restype = ctypes.c_int
+    library.gen_memory_bytes.restype = ctypes.c_ulonglong
     return library
+
+
+class _LaneMemory(threading.local):
+    """The stacks of a group's lanes: one area per thread, kept for the kernels to come."""
+
+    area: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
+
+
+_memory = _LaneMemory()
+
+
+def _lane_memory(size: int) -> int:
+    """The address of an area of at least this many bytes that is the calling thread's."""
+    if _memory.area.nbytes < size:
+        _memory.area = np.empty(size, np.uint8)
+    return int(_memory.area.ctypes.data)
 
 
 @lru_cache(maxsize=1)

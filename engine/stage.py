@@ -126,7 +126,7 @@ class StageEngine:
             egg.AddRuleset(sp, _LOAD),
         ]
         merges = {"ty": "min", "depth": "min", "uses": "max", "fold": "min"}
-        merges |= {"lo": "max", "hi": "min", "pow2": "max", "size": "max"}
+        merges |= {"lo": "max", "hi": "min", "pow2": "max", "size": "min"}
         for name, merge in merges.items():
             commands.append(
                 egg.FunctionCommand(sp, name, egg.Schema(["T"], "i64"), egg.Call(sp, merge, [old, new]))

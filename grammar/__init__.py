@@ -1,1 +1,1 @@
-"""Text to typed trees with spans and back: the languages `.gen` (programs) and `.rw` (operators, targets, rules)."""
+"""Text to typed trees and back: the languages `.gen` (programs) and `.rw` (operators, targets, rules)."""

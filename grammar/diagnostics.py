@@ -1,9 +1,9 @@
 """Messages about bad input, in one shape everywhere.
 
-    softmax.gen:3:11: error: axis 7 is out of range for x, which has 2 dimensions
-      m = reduce_max[axes={7}](x)
-                           ^
-      help: axes run from -2 to 1
+softmax.gen:3:11: error: axis 7 is out of range for x, which has 2 dimensions
+  m = reduce_max[axes={7}](x)
+                       ^
+  help: axes run from -2 to 1
 """
 
 from __future__ import annotations

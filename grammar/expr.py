@@ -1,4 +1,4 @@
-"""Expressions: from Lark's flat chains to a tree by precedence, and back to text with the fewest parentheses."""
+"""Expressions: from flat chains to trees by precedence, and back to text with the fewest parentheses."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class ExprBuilder(Builder):
     """Expression nodes from Lark's rules; each method is named for its rule and takes the rule's children."""
 
     def name(self, c: list[Any]) -> Expr:
-        span = self.at(c[0])
+        span = self.place(c[0])
         value = special(c[0])
         return Name(c[0].value, span=span) if value is None else Const(value, span=span)
 
     def number(self, c: list[Any]) -> Expr:
-        return Const(number(self.source, c[0]), span=self.at(c[0]))
+        return Const(number(self.source, c[0]), span=self.place(c[0]))
 
     def string(self, c: list[Any]) -> Expr:
-        return Const(string(self.source, c[0]), span=self.at(c[0]))
+        return Const(string(self.source, c[0]), span=self.place(c[0]))
 
     def call(self, c: list[Any]) -> Expr:
         return Call(c[0].value, tuple(c[1:-1]), span=self.span(c[0], c[-1]))
@@ -209,5 +209,3 @@ def _binary(op: str, left: Expr, right: Expr) -> tuple[str, int]:
     if op == "**":
         return f"{_show(left, _ATOM)} ** {_show(right, _SIGN)}", tightness
     return f"{_show(left, tightness)} {op} {_show(right, tightness + 1)}", tightness
-
-

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from lark import Token
-
 from genrw.grammar.diagnostics import error
 from genrw.grammar.gen_tree import (
     Attribute,
@@ -21,6 +19,7 @@ from genrw.grammar.gen_tree import (
 from genrw.grammar.parsing import Builder, number, special, string
 from genrw.grammar.source import Span
 from genrw.grammar.wording import quoted
+from lark import Token
 
 
 class Header(NamedTuple):
@@ -77,7 +76,9 @@ class GenBuilder(Builder):
 
     def param(self, c: list[Any]) -> Instruction:
         names, op, type_ = c
-        return self._instruction(names, op, "@param", type_.span.end, param=op.value.partition(":")[2], type=type_)
+        return self._instruction(
+            names, op, "@param", type_.span.end, param=op.value.partition(":")[2], type=type_
+        )
 
     def literal(self, c: list[Any]) -> Instruction:
         names, op, elements, type_ = c
@@ -87,22 +88,26 @@ class GenBuilder(Builder):
         op, operands, last = c
         return self._instruction(None, op, "@return", last.end_pos, operands=operands or ())
 
-    def _instruction(self, names: list[Token] | None, token: Token, op: str, end: int, **parts: Any) -> Instruction:
+    def _instruction(
+        self, names: list[Token] | None, token: Token, op: str, end: int, **parts: Any
+    ) -> Instruction:
         start = (names[0] if names else token).start_pos or 0
         return Instruction(
             tuple([_plain(name) for name in names]) if names else (),
             op,
             span=Span(self.source, start, end),
-            op_span=self.at(token),
-            name_spans=tuple([self.at(name) for name in names]) if names else (),
+            op_span=self.place(token),
+            name_spans=tuple([self.place(name) for name in names]) if names else (),
             **parts,
         )
 
     def names(self, c: list[Any]) -> list[Token]:
         for name in c:
             if special(name) is not None:
-                span = self.at(name)
-                raise error(f"{quoted(name)} is a number and cannot name a result", span, "choose another name")
+                span = self.place(name)
+                raise error(
+                    f"{quoted(name)} is a number and cannot name a result", span, "choose another name"
+                )
         return c
 
     # ---- operands
@@ -115,7 +120,7 @@ class GenBuilder(Builder):
         return tuple([self._read_operand(token) for token in c])
 
     def _read_operand(self, token: Token) -> Operand:
-        span = self.at(token)
+        span = self.place(token)
         if token.type == "NUMBER":
             return NumberOperand(number(self.source, token), span)
         value = special(token)
@@ -129,7 +134,7 @@ class GenBuilder(Builder):
             return number(self.source, token)
         value = special(token)
         if value is None:
-            raise error(f"{quoted(token)} is not a number", self.at(token))
+            raise error(f"{quoted(token)} is not a number", self.place(token))
         return value
 
     # ---- attributes
@@ -139,7 +144,7 @@ class GenBuilder(Builder):
 
     def attribute(self, c: list[Any]) -> Attribute:
         name, part = c
-        span = self.at(name)
+        span = self.place(name)
         if part is None:
             return Attribute(_plain(name), None, span, span)
         value, value_span = self._value(part)
@@ -186,7 +191,7 @@ class GenBuilder(Builder):
         return TypeNode("tensor", tensor.dtype, tensor.lens, dims.value, span=span)
 
     def plain(self, c: list[Any]) -> TypeNode:
-        span = self.at(c[0])
+        span = self.place(c[0])
         name = _plain(c[0])
         return TypeNode(name, span=span) if name in _KINDS else TypeNode("scalar", name, span=span)
 
@@ -194,7 +199,7 @@ class GenBuilder(Builder):
         name, token, last = c
         size = self._length(token)
         if not isinstance(size, int) or size < 0:
-            raise error("an array's length is a whole number", self.at(token))
+            raise error("an array's length is a whole number", self.place(token))
         span = self.span(name, last)
         if name == "index":
             return TypeNode("index", size=size, span=span)
@@ -207,9 +212,8 @@ class GenBuilder(Builder):
     def _length(self, token: Token) -> int | str:
         value = number(self.source, token) if token.type == "NUMBER" else _plain(token)
         if isinstance(value, float) or special(token) is not None:
-            raise error(f"a length is a whole number, not {quoted(token)}", self.at(token))
+            raise error(f"a length is a whole number, not {quoted(token)}", self.place(token))
         return value
 
 
 _KINDS = ("scalar", "index", "effect")
-

@@ -20,7 +20,12 @@ from genrw.grammar.parsing import show_number, show_string
 def print_gen(file: File) -> str:
     """A program as text; a lone module `main` without attributes needs no header."""
     modules = file.modules
-    if len(modules) == 1 and modules[0].name == "main" and not modules[0].attributes and modules[0].instructions:
+    if (
+        len(modules) == 1
+        and modules[0].name == "main"
+        and not modules[0].attributes
+        and modules[0].instructions
+    ):
         return "".join(print_instruction(i) + "\n" for i in modules[0].instructions)
     return "\n".join(map(print_module, modules))
 
@@ -66,7 +71,7 @@ def _print_attribute(attribute: Attribute) -> str:
 
 
 def print_value(value: Value) -> str:
-    """An attribute's value. (A type among a list's items cannot show strides: the comma would end the item.)"""
+    """An attribute's value. (A list's item cannot be a type with strides: the comma would end it.)"""
     match value:
         case Word(name):
             return name

@@ -18,7 +18,7 @@ class Word:
         return self.name
 
 
-# An attribute's value: numbers, flags, quoted text, a bare word, a list `{…}`, or a map `{k=v, …}` (a tuple of pairs).
+# An attribute's value: a number, flag, quoted text, bare word, list `{…}`, or map `{k=v, …}`.
 @dataclass(frozen=True)
 class MapValue:
     """`{key=value, …}` in the order written."""
@@ -33,8 +33,9 @@ Value = Union[int, float, bool, str, Word, tuple["Value", ...], MapValue, "TypeN
 class TypeNode:
     """A written type. `dtype` None means float when `lens` is given.
 
-    kind: "tensor" (`half{8192, 4096}`, maybe with strides), "scalar" (`scalar`, `float`), "array" (`float[16]`),
-    "index" (`index`, `index[16]`) or "effect". `size` is the array's or index array's length, else None.
+    kind: "tensor" (`half{8192, 4096}`, maybe with strides), "scalar" (`scalar`, `float`), "array"
+    (`float[16]`), "index" (`index`, `index[16]`) or "effect". `size` is the array's or index array's length,
+    else None.
     A length may be a symbol (`N`).
     """
 
@@ -79,8 +80,8 @@ Operand = Ref | NumberOperand
 class Instruction:
     """`names = op[attributes](operands) -> type`.
 
-    `op` is without its `gpu::gen::` prefix. Parameters have op "@param" and their name in `param`; literals have op
-    "@literal" and their elements in `literal`; the return has op "@return".
+    `op` is without its `gpu::gen::` prefix. Parameters have op "@param" and their name in `param`; literals
+    have op "@literal" and their elements in `literal`; the return has op "@return".
     """
 
     names: tuple[str, ...]

@@ -25,13 +25,18 @@ class Builder(Transformer[Token, Any]):
         """From the start of one token to the end of another."""
         return Span(self.source, first.start_pos or 0, last.end_pos or 0)
 
-    def at(self, token: Token) -> Span:
+    def place(self, token: Token) -> Span:
         """Where a token stands."""
-        return self.span(token, token)
+        return token_span(self.source, token)
+
+
+def token_span(source: Source, token: Token) -> Span:
+    """Where a token stands in a text."""
+    return Span(source, token.start_pos or 0, token.end_pos or 0)
 
 
 class Language:
-    """One grammar with its tree builder and its wording. Lark is slow to set up: that happens on first use, once."""
+    """One grammar with its tree builder and its wording. Lark, slow to set up, is so on first use."""
 
     def __init__(self, grammar: str, builder: Builder, wording: Wording) -> None:
         self._path = Path(__file__).with_name(grammar)
@@ -82,7 +87,7 @@ def number(source: Source, token: Token) -> int | float:
     text: str = token.value
     if text in _SIGNED:
         return _SIGNED[text]
-    span = Span(source, token.start_pos or 0, token.end_pos or 0)
+    span = token_span(source, token)
     digits = text.lstrip("+-")
     hexadecimal = digits[:2] in ("0x", "0X")
     if not hexadecimal and not digits.isdigit():
@@ -104,7 +109,7 @@ def string(source: Source, token: Token) -> str:
         return str(json.loads(token, strict=False))
     except json.JSONDecodeError as problem:
         at = (token.start_pos or 0) + problem.pos
-        known = r'known are \" \\ \/ \n \t \r \b \f \u0041'
+        known = r"known are \" \\ \/ \n \t \r \b \f \u0041"
         raise error("this escape sequence is unknown", Span(source, at, at + 2), known) from None
 
 

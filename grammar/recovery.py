@@ -1,4 +1,4 @@
-"""Finding many errors in one text: the list they go to, and the brackets that tell where reading can go on."""
+"""Finding many errors in one text: the list they go to, and the brackets that tell where one ends."""
 
 from __future__ import annotations
 

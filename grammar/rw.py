@@ -1,57 +1,30 @@
-"""`.rw` files: text to tree."""
+"""`.rw` files: text to tree and back."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
-from genrw.grammar.expr import ExprBuilder, negative, print_expr
-from genrw.grammar.expr_tree import Const, Expr
+from genrw.grammar.expr import print_expr
+from genrw.grammar.expr_tree import Expr
 from genrw.grammar.gen import parse_attributes, parse_gen_slice
 from genrw.grammar.gen_tree import Attribute, File
-from genrw.grammar.parsing import (
-    MAX_BRACKETS,
-    MAX_DEPTH,
-    Brackets,
-    Errors,
-    Language,
-    Mistake,
-    number,
-    quoted,
-    special,
-    string,
-    token_span,
-)
-from genrw.grammar.rw_print import print_rw
-from genrw.grammar.rw_tree import (
-    AttributeDecl,
-    AttributePattern,
-    Binding,
-    ClassDecl,
-    Declaration,
-    Example,
-    FieldExpr,
-    LetDecl,
-    MonoidDecl,
-    NumberPattern,
-    OpDecl,
-    OperandDecl,
-    OpPattern,
-    Pattern,
-    PipelineDecl,
-    Requirement,
-    RuleDecl,
-    RuleFile,
-    TargetDecl,
-    VarPattern,
-)
+from genrw.grammar.parsing import Language, token_span
+from genrw.grammar.recovery import Brackets, Errors
+from genrw.grammar.rw_build import Draft, RwBuilder, Stage
+from genrw.grammar.rw_cut import DECLARATIONS, Block, Cutter, Part
+from genrw.grammar.rw_print import print_declaration, print_pattern, print_rw
+from genrw.grammar.rw_tree import Declaration, Example, RuleFile
 from genrw.grammar.source import Source, Span
-from lark import Token
+from genrw.grammar.wording import Group, Mistake, Wording
 
-__all__ = ["parse_expr", "parse_rw", "print_expr", "print_rw"]
+__all__ = ["parse_expr", "parse_rw", "print_declaration", "print_expr", "print_pattern", "print_rw"]
+
+_MAX_DEPTH = 200
 
 
 def parse_expr(text: str, name: str = "<expr>") -> Expr:
@@ -64,31 +37,28 @@ def parse_expr(text: str, name: str = "<expr>") -> Expr:
 def parse_rw(text: str, name: str = "<input>") -> RuleFile:
     """The declarations of a rule file. Raises GenrwError with all that is wrong."""
     source, errors = Source(name, text), Errors()
-    parts = _cut(source, errors)
+    cutter = Cutter(source, errors)
     declarations: list[Declaration] = []
     stage: str | None = None
-    for part in parts.parts:
-        draft = errors.attempt(lambda p=part: _parse(source, parts.masked, p.start, p.end, "declaration"))
-        examples = tuple(_examples(source, part, errors))
+    for part in cutter.parts:
+        draft = errors.attempt(partial(_parse, source, cutter.masked, part.start, part.end, "declaration"))
+        own: dict[str, Any] = {}
+        if source.text.startswith("rule", part.start):
+            own = {"stage": stage, "examples": tuple(_examples(source, part, errors))}
+        elif part.blocks:
+            errors.add(Diagnostic("only a rule has examples", part.blocks[0].keyword))
         if isinstance(draft, Stage):
             stage = draft.name
         elif draft is not None:
-            if draft.kind is RuleDecl:
-                draft.fields.update(stage=stage, examples=examples)
-            declarations.append(_declaration(source, part, draft))
-        if part.blocks and draft is not None and (isinstance(draft, Stage) or draft.kind is not RuleDecl):
-            errors.add([Diagnostic("only a rule has examples", part.blocks[0].keyword)])
+            declarations.append(_declaration(source, part, draft, own))
     errors.finish()
-    return RuleFile(tuple(declarations), parts.doc, Span(source, 0, len(text)))
+    return RuleFile(tuple(declarations), cutter.doc, Span(source, 0, len(text)))
 
 
-def _declaration(source: Source, part: _Part, draft: Draft) -> Declaration:
+def _declaration(source: Source, part: Part, draft: Draft, own: dict[str, Any]) -> Declaration:
+    span, name_span = Span(source, part.start, part.end), token_span(source, draft.token)
     declaration: Declaration = draft.kind(
-        draft.name,
-        **draft.fields,
-        doc=part.doc,
-        span=Span(source, part.start, part.end),
-        name_span=token_span(source, draft.token),
+        draft.name, **draft.fields, **own, doc=part.doc, span=span, name_span=name_span
     )
     return declaration
 
@@ -98,17 +68,13 @@ def _parse(source: Source, text: str, start: int, end: int, rule: str) -> Any:
     try:
         tree = _LANGUAGE.parse(source, text, start, end, rule)
     except GenrwError as problem:
-        raise _unbalanced(source, text, start, end) or problem from None
-    if sum(text.count(bracket, start, end) for bracket in "([{") > MAX_BRACKETS:
-        problem_found = _unbalanced(source, text, start, end)
-        if problem_found:
-            raise problem_found
-    if end - start > MAX_DEPTH:
+        raise _unbalanced(source, text, start, end) or _with_remedy(problem) from None
+    if end - start > _MAX_DEPTH:
         _check_depth(tree)
     return tree
 
 
-_BRACKET = re.compile(r'\"\"\"[\s\S]*?\"\"\"|"(?:[^"\\\n]|\\.)*"?|#[^\n]*|[][(){}]')
+_BRACKET = re.compile(r'"""[\s\S]*?"""|"(?:[^"\\\n]|\\.)*"?|#[^\n]*|^[ \t]*//[^\n]*|[][(){}]', re.MULTILINE)
 
 
 def _unbalanced(source: Source, text: str, start: int, end: int) -> GenrwError | None:
@@ -120,164 +86,37 @@ def _unbalanced(source: Source, text: str, start: int, end: int) -> GenrwError |
     return GenrwError(brackets.never_closed()) if brackets.open else None
 
 
+def _with_remedy(problem: GenrwError) -> GenrwError:
+    """Adds what the place tells: a comment taken for a division, a declaration's keyword misspelt."""
+    (found,) = problem.diagnostics
+    if found.span is None:
+        return problem
+    if "//" in found.span.source.line(found.span.line)[: found.span.column - 1]:
+        return GenrwError(replace(found, remedy="behind an expression `//` divides; write comments with #"))
+    if found.span.column == 1 and found.span.text.isidentifier():
+        return GenrwError(replace(found, remedy=DECLARATIONS))
+    return problem
+
+
 def _check_depth(tree: Any) -> None:
-    todo = [(tree, 0)]
+    todo: list[tuple[Any, int]] = [(tree, 0)]
     while todo:
         node, depth = todo.pop()
         if isinstance(node, Draft):
             todo += [(value, 0) for value in node.fields.values()]
         elif isinstance(node, tuple):
             todo += [(item, depth) for item in node]
-        elif hasattr(node, "span"):
-            if depth > MAX_DEPTH:
-                raise error(f"this is nested more than {MAX_DEPTH} levels deep", node.span, "name parts of it")
-            todo += [(value, depth + 1) for value in vars(node).values() if not isinstance(value, (str, Span))]
-
-
-# ---- cutting a file into declarations
-
-
-class _Block(NamedTuple):
-    """The program under `example`, `gives` or `counterexample`: where it stands, and the keyword's context."""
-
-    keyword: Span
-    context: tuple[int, int] | None
-    start: int
-    end: int
-
-
-@dataclass
-class _Part:
-    """A declaration's text, its documentation, and its blocks."""
-
-    start: int
-    end: int
-    doc: str
-    blocks: list[_Block] = field(default_factory=list)
-
-
-_SCAN = re.compile(
-    r"""
-      (?P<string> \"\"\"[\s\S]*?(?:\"\"\"|\Z) | "(?:[^"\\\n]|\\.)*"? )
-    | (?P<doc> ^[ \t]*///[^\n]* )
-    | (?P<comment> \#[^\n]* | ^[ \t]*//[^\n]* )
-    | ^(?P<indent>[ \t]*) (?:
-        (?P<block> (?:example|gives|counterexample)\b )
-      | (?P<declaration> (?:rule|op|let|class|monoid|target|pipeline|stage)\b (?=[ \t]+[A-Za-z_]|[ \t]*\r?$) )
-      )
-    """,
-    re.MULTILINE | re.VERBOSE,
-)
-_BLANK = re.compile(r"(?:\s+|#[^\n]*|//[^\n]*)*")
-_CONTEXT = re.compile(r"[ \t]*(\[[^\n]*?\](?=[ \t]*(?:#|//|\r?$)))?[ \t]*(?:(?:#|//)[^\n]*)?\r?$", re.MULTILINE)
-_INDENT = re.compile(r"([ \t]*)([^\n]*)(?:\n|\Z)")
-_HEADING = re.compile(r"(?:(?:#|//(?!/))[^\n]*(?:\n|\Z))*")
-
-
-class _Cutter:
-    """Walks once over a file, past strings and comments, and notes where declarations and their blocks begin."""
-
-    def __init__(self, source: Source, errors: Errors) -> None:
-        self._source = source
-        self._errors = errors
-        self._doc: list[str] = []
-        # Where text begins that belongs to no declaration; None while inside one.
-        self._loose: int | None = 0
-        self.parts: list[_Part] = []
-        # The text with all blocks blanked out, offsets unchanged: the pieces so far, and up to where they reach.
-        self._pieces: list[str] = []
-        self._reach = 0
-        heading = _HEADING.match(source.text)
-        self.doc = _comment_text(heading[0]) if heading else ""
-        self._walk()
-
-    @property
-    def masked(self) -> str:
-        return "".join(self._pieces) + self._source.text[self._reach :]
-
-    def _walk(self) -> None:
-        text, at = self._source.text, 0
-        while mark := _SCAN.search(text, at):
-            at = mark.end()
-            if mark["doc"] is not None:
-                self._close(mark.start())
-                self._doc.append(_comment_text(mark["doc"]))
-            elif mark["declaration"]:
-                self._close(mark.start())
-                self._check_loose(mark.start())
-                self._loose = None
-                self.parts.append(_Part(mark.start("declaration"), len(text), "\n".join(self._doc)))
-                self._doc = []
-            elif mark["block"]:
-                at = self._block(mark)
-        self._close(len(text))
-        self._check_loose(len(text))
-        if self._doc:
-            end = Span(self._source, len(text), len(text))
-            self._errors.add([Diagnostic("a `///` comment is followed by no declaration", end, "write it with #")])
-
-    def _close(self, at: int) -> None:
-        """Ends the declaration at hand before an offset."""
-        if self._loose is None:
-            part = self.parts[-1]
-            part.end = part.start + len(self._source.text[part.start : at].rstrip())
-            self._loose = at
-
-    def _check_loose(self, end: int) -> None:
-        """Complains about text between declarations that is no comment."""
-        blank = _BLANK.match(self._source.text, self._loose or 0, end)
-        at = blank.end() if blank else end
-        if at < end:
-            word = self._source.text[at:end].split(maxsplit=1)[0]
-            span = Span(self._source, at, at + len(word))
-            self._errors.add([Diagnostic(f"expected a declaration, found {quoted(word)}", span, _DECLARATIONS)])
-
-    def _block(self, mark: re.Match[str]) -> int:
-        """Notes a block and blanks it out; where the text goes on after it."""
-        text, source = self._source.text, self._source
-        start, after = mark.start("block"), mark.end()
-        context = _CONTEXT.match(text, after)
-        if context is None:
-            line_end = text.find("\n", after)
-            span = Span(source, after, len(text) if line_end < 0 else line_end)
-            self._errors.add([Diagnostic(f"the program of `{mark['block']}` begins on the next line", span)])
-        first = text.find("\n", after) + 1 or len(text)
-        end = _block_end(text, first, len(mark["indent"].expandtabs()))
-        if self._loose is None:
-            where = context.span(1) if context is not None and context[1] else None
-            self.parts[-1].blocks.append(_Block(Span(source, start, after), where, first, end))
-        self._pieces += [text[self._reach : start], " " * (end - start)]
-        self._reach = end
-        return end
-
-
-_DECLARATIONS = "declarations begin with rule, op, monoid, target, let, class, pipeline or stage"
-
-
-def _cut(source: Source, errors: Errors) -> _Cutter:
-    return _Cutter(source, errors)
-
-
-def _block_end(text: str, at: int, column: int) -> int:
-    """Where the first line begins, from `at` on, that is not indented deeper than a column."""
-    while at < len(text):
-        line = _INDENT.match(text, at)
-        assert line is not None
-        if line[2].strip() and len(line[1].expandtabs()) <= column:
-            return at
-        at = line.end()
-    return at
-
-
-def _comment_text(text: str) -> str:
-    """The words of comment lines, without their marks and one space after these."""
-    return "\n".join(re.sub(r"^\s*(?:///|//|#) ?", "", line).rstrip() for line in text.splitlines())
+        elif hasattr(node, "__dataclass_fields__") and not isinstance(node, Span):
+            if depth > _MAX_DEPTH:
+                message = f"this is nested more than {_MAX_DEPTH} levels deep"
+                raise error(message, getattr(node, "span", None), "give names to its parts")
+            todo += [(value, depth + 1) for value in vars(node).values()]
 
 
 # ---- examples
 
 
-def _examples(source: Source, part: _Part, errors: Errors) -> Iterator[Example]:
+def _examples(source: Source, part: Part, errors: Errors) -> Iterator[Example]:
     blocks = iter(part.blocks)
     for block in blocks:
         before = _program(source, block, errors)
@@ -285,41 +124,135 @@ def _examples(source: Source, part: _Part, errors: Errors) -> Iterator[Example]:
         span = Span(source, block.keyword.start, block.end)
         match block.keyword.text:
             case "gives":
-                errors.add([Diagnostic("`gives` follows no `example`", block.keyword)])
+                errors.add(Diagnostic("`gives` follows no `example`", block.keyword))
             case "counterexample":
                 if before:
                     yield Example(before, None, context, span)
             case _:
                 result = next(blocks, None)
                 if result is None or result.keyword.text != "gives":
-                    errors.add([Diagnostic("this example has no `gives`", block.keyword)])
+                    errors.add(Diagnostic("this example has no `gives`", block.keyword))
                     continue
                 after = _program(source, result, errors)
                 if before and after:
                     yield Example(before, after, context, span.to(Span(source, result.start, result.end)))
 
 
-def _program(source: Source, block: _Block, errors: Errors) -> File | None:
-    program: File | None = errors.attempt(lambda: parse_gen_slice(source, block.start, block.end))
-    return program
+def _program(source: Source, block: Block, errors: Errors) -> File | None:
+    if not source.text[block.start : block.end].strip():
+        errors.add(Diagnostic(f"`{block.keyword.text}` has no program", block.keyword, "indent it deeper"))
+        return None
+    return errors.attempt(partial(parse_gen_slice, source, block.start, block.end))
 
 
-def _context(source: Source, block: _Block, errors: Errors) -> tuple[Attribute, ...]:
+def _context(source: Source, block: Block, errors: Errors) -> tuple[Attribute, ...]:
     if block.context is None:
         return ()
     start, end = block.context
-    return errors.attempt(lambda: parse_attributes(source, start, end)) or ()
+    return errors.attempt(partial(parse_attributes, source, start, end)) or ()
 
+
+# ---- what to say about bad input
+
+_LIST = "a list in an expression stands in square brackets: [1, 2]"
+# Whatever can end a pattern, a right side or a guard: each is a place of its own to the parser.
+_PATTERNS = ("c", "f()", "f(c)", "f[a]()", "f[a](c)")
+_TEMPLATES = tuple(f"rule a b => {pattern}" for pattern in (*_PATTERNS, "1"))
+_LEFTS = tuple(f"rule a {pattern}" for pattern in _PATTERNS)
+_GUARDS = tuple(
+    f"rule a b when {guard}" for guard in ("c", "1", '"c"', "c.d", "f()", "f(c)", "c[1]", "(c)", "[c]")
+)
+_BOUND = ("rule a f() with n = b", "rule a f() for n in b")
+
+
+def _after(places: Iterable[str], *words: str) -> tuple[str, ...]:
+    return tuple(f"{place} {word}" for place in places for word in words)
+
+
+_MISTAKES = (
+    Mistake("the rule has no name", "write rule NAME, then its pattern", ("rule f(", "rule f[")),
+    Mistake("the rule has no `=>`", "write => and the template", (*_LEFTS, *_GUARDS, *_BOUND)),
+    Mistake(
+        "{found} is no arrow of a rule", "=> rewrites one way, <=> both", _after((*_LEFTS, *_GUARDS), "->")
+    ),
+    Mistake("{found} is no arrow of a rule", "=> rewrites one way, <=> both", _after(_LEFTS, "=")),
+    Mistake("a rule has one arrow", "write a second rule", _after(_TEMPLATES, "=>", "<=>")),
+    Mistake("a condition is a `when` clause", "write when CONDITION", _after((*_LEFTS, *_TEMPLATES), "if")),
+    Mistake(
+        "{found} belongs to no part of the rule",
+        "a rule is: its name, pattern, `when` guard, `=>`, template, other clauses",
+        _after(_LEFTS, "d"),
+    ),
+    Mistake("`with` needs name = expression", None, ("rule a b => c with n",)),
+    Mistake("`for` needs name in expression", None, _after(["rule a b => c for n"], "[", "=", "")),
+    Mistake(
+        "a pattern holds no arithmetic",
+        "write a computed constant in braces, {n * 4}; name other values by `with`",
+        _after((*_LEFTS, *_TEMPLATES), "*", "+", "-"),
+    ),
+    Mistake("a pattern holds no list", _LIST, ("rule a [", "rule a f([")),
+    Mistake(
+        "braces cannot stand here",
+        _LIST,
+        ("rule a f[b={", *_after(["rule a b when"], "{", "c + {", "[{", "f({")),
+    ),
+    Mistake("`=` cannot stand in an expression", "equality is written ==", _after(_GUARDS, "=")),
+    Mistake("`&&` is written `and`", None, ("rule a b when c && d",), exact=True),
+    Mistake("`||` is written `or`", None, ("rule a b when c || d",), exact=True),
+    Mistake("only a name can be called", None, tuple(f"{guard}(" for guard in _GUARDS[1:])),
+    Mistake("a slice has two ends", "write [start:stop]", ("rule a b when c[1:2:", "rule a b when c[d:e:")),
+    Mistake("a value follows its name without `=`", "write NAME VALUE, one a line", ("target a b =",)),
+    Mistake("an operand needs a type", "write for example x: T, or x: T tensor", ("op a(x,", "op a(x)")),
+    Mistake(
+        "an attribute needs a type", "write for example axes: axes, or n: int = 1", ("op a[x,", "op a[x]")
+    ),
+    Mistake(
+        "the operator has no result",
+        "write -> and its type, such as -> tensor(T, x.lens)",
+        ("op a(x: T)", "op a(x: T) role", "op a()", "op a[b: c]", "op a"),
+    ),
+)
+
+_EXPRESSION = frozenset({"NAME", "NUMBER", "STRING", "MINUS", "TILDE", "NOT", "LPAR", "LSQB"})
+_INFIX = frozenset({"INFIX", "PLUS", "MINUS", "IN"})
+_PATTERN = frozenset({"NAME", "FAMILY", "NUMBER", "MINUS", "LBRACE"})
+
+
+def _clauses(what: str, keywords: str) -> Group:
+    remedy = f"the clauses of {what} are {keywords.replace(' ', ', ')}"
+    return Group("a clause", frozenset(keywords.upper().split()), remedy)
+
+
+_GROUPS = (
+    Group("an expression", _EXPRESSION),
+    Group("an operator", _INFIX | {"LSQB", "DOT", "IF"}),
+    Group("an operator", _INFIX | {"IF"}),
+    Group("an operator", _INFIX),
+    Group("a pattern", _PATTERN),
+    _clauses("a rule", "when with for contract replaces"),
+    _clauses("an operator", "role at commutative requires means emit device stuck cost domain lo hi pow2"),
+    _clauses("a monoid", "carry element identity combine finish result accumulate domain"),
+)
 
 _WORDS = {
     "NAME": "a name",
-    "FAMILY": "an operator",
+    "KEY": "a name with `=`",
+    "FAMILY": "a family",
     "NUMBER": "a number",
     "STRING": "a string",
-    "INFIX": "an operator",
+    "FOR": "`for`",
+    "IN": "`in`",
+    "MINUS": "`-`",
     "$END": "the end of the declaration",
 }
 
-_MISTAKES: tuple[Mistake, ...] = ()
+_CHARACTERS = {
+    "!": "write not",
+    "?": "a choice is written a if condition else b",
+    "'": 'quoted text stands between "',
+    ";": "nothing separates declarations",
+}
 
-_LANGUAGE = Language("rw.lark", ("declaration", "expr"), _Builder(), _WORDS, _MISTAKES)
+_WHOLES = {"declaration": "declaration", "expr": "expression"}
+
+_LANGUAGE = Language("rw.lark", RwBuilder(), Wording(_WHOLES, _WORDS, _GROUPS, _MISTAKES, _CHARACTERS))

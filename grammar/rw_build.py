@@ -6,8 +6,6 @@ import re
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from lark import Token
-
 from genrw.grammar.diagnostics import error
 from genrw.grammar.expr import ExprBuilder, negative
 from genrw.grammar.expr_tree import Const, Expr
@@ -33,6 +31,7 @@ from genrw.grammar.rw_tree import (
 )
 from genrw.grammar.source import Span
 from genrw.grammar.wording import quoted
+from lark import Token
 
 
 class Stage(NamedTuple):
@@ -81,7 +80,10 @@ class RwBuilder(ExprBuilder):
 
     def class_(self, c: list[Any]) -> Draft:
         name, first, *rest = c
-        terms = [("+", first), *((sign.value, names) for sign, names in zip(rest[::2], rest[1::2], strict=True))]
+        terms = [
+            ("+", first),
+            *((sign.value, names) for sign, names in zip(rest[::2], rest[1::2], strict=True)),
+        ]
         return Draft(ClassDecl, name.value, name, {"terms": tuple(terms)})
 
     def class_term(self, c: list[Any]) -> tuple[str, ...]:
@@ -110,7 +112,7 @@ class RwBuilder(ExprBuilder):
             if name in several:
                 found[name] = (*found.get(name, ()), *value)
             elif name in found:
-                raise error(f"`{name}` is given twice", self.at(keyword), "remove one of them")
+                raise error(f"`{name}` is given twice", self.place(keyword), "remove one of them")
             else:
                 found[name] = value
         return found
@@ -118,7 +120,7 @@ class RwBuilder(ExprBuilder):
     def _one_of(self, token: Token, choices: tuple[str, ...], what: str) -> str:
         if token not in choices:
             message = f"{quoted(token)} is no {what}"
-            raise error(message, self.at(token), f"there are {', '.join(choices)}")
+            raise error(message, self.place(token), f"there are {', '.join(choices)}")
         value: str = token.value
         return value
 
@@ -149,22 +151,28 @@ class RwBuilder(ExprBuilder):
 
     def binding(self, c: list[Any]) -> Binding:
         name, value = c[0], c[-1]
-        return Binding(name.value, value, self.at(name).to(value.span))
+        return Binding(name.value, value, self.place(name).to(value.span))
 
     def contract(self, c: list[Any]) -> _Clause:
         keyword, name, bound = c
         kind = self._one_of(name, _CONTRACTS, "contract")
         if (bound is None) == (kind == "approximate"):
-            message = "`contract approximate` needs a bound" if bound is None else f"`contract {kind}` has no bound"
-            raise error(message, self.at(name), "write for example: contract approximate 1e-6")
+            message = (
+                "`contract approximate` needs a bound" if bound is None else f"`contract {kind}` has no bound"
+            )
+            raise error(message, self.place(name), "write for example: contract approximate 1e-6")
         return _Clause(keyword, (kind, None if bound is None else float(number(self.source, bound))))
 
     # ---- patterns
 
     def variable(self, c: list[Any]) -> Pattern:
-        span = self.at(c[0])
+        span = self.place(c[0])
         value = special(c[0])
-        return VarPattern(c[0].value, False, span) if value is None else NumberPattern(Const(value, span=span), span)
+        return (
+            VarPattern(c[0].value, False, span)
+            if value is None
+            else NumberPattern(Const(value, span=span), span)
+        )
 
     def rest_variable(self, c: list[Any]) -> Pattern:
         return VarPattern(c[0].value, True, self.span(c[0], c[1]))
@@ -173,7 +181,7 @@ class RwBuilder(ExprBuilder):
         minus, token = c
         value = special(token) if token.type == "NAME" else number(self.source, token)
         if value is None or (minus and isinstance(value, bool)):
-            raise error(f"a pattern cannot negate {quoted(token)}", self.at(token))
+            raise error(f"a pattern cannot negate {quoted(token)}", self.place(token))
         span = self.span(minus or token, token)
         return NumberPattern(Const(negative(value) if minus else value, span=span), span)
 
@@ -184,26 +192,28 @@ class RwBuilder(ExprBuilder):
         token, attributes, *operands, last = c
         op, family = self._operator(token)
         found, more = self._pattern_attributes(attributes)
-        span, op_span = self.span(token, last), self.at(token)
+        span, op_span = self.span(token, last), self.place(token)
         return OpPattern(op, found, tuple(operands), family, more, span=span, op_span=op_span)
 
     def bare_application(self, c: list[Any]) -> OpPattern:
         return self.application([*c, c[1][-1]])
 
     def mapped(self, c: list[Any]) -> OpPattern:
-        pattern, dots = c
+        pattern: OpPattern = c[0]
+        dots: Token = c[1]
         return replace(pattern, rest=True, span=Span(self.source, pattern.span.start, dots.end_pos))
 
     def bound(self, c: list[Any]) -> OpPattern:
-        name, pattern = c
-        return replace(pattern, binds=name.value, span=self.at(name).to(pattern.span))
+        name: Token = c[0]
+        pattern: OpPattern = c[1]
+        return replace(pattern, binds=name.value, span=self.place(name).to(pattern.span))
 
     def _operator(self, token: Token) -> tuple[str, str | None]:
         if token.type == "NAME":
             return token.value, None
         prefix, family, type_, suffix = self._family(token)
         if type_:
-            raise error("only a declaration gives the type of a family", self.at(token))
+            raise error("only a declaration gives the type of a family", self.place(token))
         return f"{prefix}{{}}{suffix}", family
 
     def _family(self, token: Token) -> tuple[str | None, ...]:
@@ -219,12 +229,15 @@ class RwBuilder(ExprBuilder):
             dots: Token = c[0]
             return dots
         name, value = c
-        span = self.at(name)
+        span = self.place(name)
         return AttributePattern(name.value, value, span if value is None else span.to(value.span))
 
     def _pattern_attributes(self, found: list[Any] | None) -> tuple[tuple[AttributePattern, ...], bool]:
-        named = [item for item in (found or ())[:-1] if not isinstance(item, Token)]
-        return tuple(named), found is not None and len(named) < len(found) - 1
+        listed = found[:-1] if found else []
+        dots = [item for item in listed if isinstance(item, Token)]
+        if len(dots) > 1:
+            raise error("`..` is given twice", self.place(dots[1]), "remove one of them")
+        return tuple([item for item in listed if not isinstance(item, Token)]), bool(dots)
 
     # ---- operators
 
@@ -258,7 +271,9 @@ class RwBuilder(ExprBuilder):
     def attribute(self, c: list[Any]) -> AttributeDecl:
         name, type_, default = c
         span = self.span(name, type_)
-        return AttributeDecl(name.value, type_.value, default, span if default is None else span.to(default.span))
+        return AttributeDecl(
+            name.value, type_.value, default, span if default is None else span.to(default.span)
+        )
 
     def operands(self, c: list[Any]) -> tuple[OperandDecl, ...]:
         return tuple(c)
@@ -267,7 +282,9 @@ class RwBuilder(ExprBuilder):
         name, first, second, dots = c
         span = self.span(name, dots or second or first)
         if second is not None:
-            return OperandDecl(name.value, first.value, self._one_of(second, _SORTS, "sort"), dots is not None, span)
+            return OperandDecl(
+                name.value, first.value, self._one_of(second, _SORTS, "sort"), dots is not None, span
+            )
         if first in _SORTS:
             return OperandDecl(name.value, None, first.value, dots is not None, span)
         return OperandDecl(name.value, first.value, None, dots is not None, span)
@@ -317,5 +334,3 @@ class RwBuilder(ExprBuilder):
 
     def accumulate(self, c: list[Any]) -> _Clause:
         return _Clause(c[0], ((c[1].value, c[3]),))
-
-

@@ -1,4 +1,4 @@
-"""The syntax tree of a `.rw` file: operators, monoids, targets, rules and what they are made of, as written."""
+"""The syntax tree of a `.rw` file: operators, monoids, targets, rules and their parts, as written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from genrw.grammar.source import NOWHERE, Span
 
 @dataclass(frozen=True)
 class Declared:
-    """What every declaration has: a name, its documentation (`///` lines joined by newlines), and its place."""
+    """What every declaration has: a name, documentation (`///` lines joined by newlines), and its place."""
 
     name: str
     doc: str = field(default="", kw_only=True)
@@ -54,11 +54,11 @@ class Requirement:
 
 @dataclass(frozen=True)
 class OpDecl(Declared):
-    """An operator. `family` is the placeholder of a name like `reduce_{op: monoid}` (name holds "reduce_{op}") and
+    """An operator. `family` is the placeholder of a name like `reduce_{op: monoid}` (name: "reduce_{op}"),
     `family_type` what it ranges over.
 
-    `result` is an expression over the operands and attributes: a dtype variable or class name alone for pointwise
-    operators (`T`, `bool`), else a call such as `tensor(T, lens)`, `scalar(T)`, `index()`, `effect()`.
+    `result` is an expression over the operands and attributes: a dtype variable or class name alone for
+    pointwise operators (`T`, `bool`), else a call such as `tensor(T, lens)`, `scalar(T)`, `index()`.
     """
 
     family: str | None
@@ -97,7 +97,7 @@ class FieldExpr:
 
 @dataclass(frozen=True)
 class MonoidDecl(Declared):
-    """An associative combination with an identity. `carry` is empty when the accumulator is one value of type T."""
+    """An associative combination with an identity. `carry` is empty when the accumulator is one value."""
 
     carry: tuple[tuple[str, str], ...] = ()
     element: tuple[FieldExpr, ...] = ()
@@ -127,7 +127,7 @@ class LetDecl(Declared):
 
 @dataclass(frozen=True)
 class ClassDecl(Declared):
-    """`class name = expr`: a set of operators. Terms are (sign, names) read left to right, sign "+" or "-"."""
+    """`class name = expr`: a set of operators. Terms are (sign, names), left to right, sign "+" or "-"."""
 
     terms: tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -162,7 +162,7 @@ class VarPattern:
 
 @dataclass(frozen=True)
 class NumberPattern:
-    """A number, or `{expr}`: in a pattern a variable bound to an index constant, in a template a computed one."""
+    """A number, or `{expr}`: in a pattern a variable bound to a constant, in a template a computed one."""
 
     value: Expr
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -172,9 +172,9 @@ class NumberPattern:
 class OpPattern:
     """`op[attributes](operands)`.
 
-    `family` is the part in braces of `reduce_{op}`: then `op` is "reduce_{}" and `family` the variable or member name.
-    `open_attributes` says that `..` stood among the attributes. `binds` names this node (`x@op(…)`). `rest` is true
-    for a template mapped over rest operands, `comp(xs, i)...`. `has_parens` is false for a leaf written bare.
+    `family` is the part in braces of `reduce_{op}`: then `op` is "reduce_{}" and `family` the variable or
+    member name. `open_attributes` says that `..` stood among the attributes. `binds` names this node
+    (`x@op(…)`). `rest` is true for a template mapped over rest operands, `comp(xs, i)...`.
     """
 
     op: str
@@ -212,10 +212,10 @@ class Example:
 
 @dataclass(frozen=True)
 class RuleDecl(Declared):
-    """A rewrite rule. `contract` is exact, reassociates, contracts or approximate; `bound` belongs to the last.
+    """A rewrite rule. `contract` is exact, reassociates, contracts or approximate; `bound` is for the last.
 
-    `stage` names the stage at which it runs, or several, separated by commas. `replaces` says that the left side's root
-    may not survive the stage where the rule applies.
+    `stage` names the stage at which it runs, or several, separated by commas. `replaces` says that the left
+    side's root may not survive the stage where the rule applies.
     """
 
     stage: str | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,11 +18,7 @@ class Source:
     @cached_property
     def line_starts(self) -> list[int]:
         """Character offsets at which the lines begin."""
-        starts = [0]
-        for i, char in enumerate(self.text):
-            if char == "\n":
-                starts.append(i + 1)
-        return starts
+        return [0, *(match.end() for match in re.finditer("\n", self.text))]
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column, both counted from 1, of a character offset."""

@@ -1,4 +1,4 @@
-"""Lark's complaints in words: what was found, what could have stood there, and the remedy for common mistakes."""
+"""Lark's complaints in words: what was found, what could have stood there, and remedies."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _MAX_QUOTED = 40
 class Mistake:
     """A common mistake: what to say wherever the parser fails as it does on the samples.
 
-    A sample stands for every text that stops the parser in the same state at the same kind of token; an `exact` one
-    only for the very same token.
+    A sample stands for every text that stops the parser in the same state at the same kind of token; an
+    `exact` one only for the very same token.
     """
 
     message: str
@@ -45,8 +45,8 @@ class Group:
 class Wording:
     """How a language talks about itself.
 
-    `wholes` names what each start rule reads, `words` the terminals; `groups` come largest first; `characters` has
-    remedies for characters that people bring along from other languages.
+    `wholes` names what each start rule reads, `words` the terminals; `groups` come largest first;
+    `characters` has remedies for characters that people bring along from other languages.
     """
 
     wholes: Mapping[str, str]
@@ -72,7 +72,7 @@ class Critic:
         state, type_, text = _place_of(problem)
         mistake = self._mistakes.get((state, type_, text)) or self._mistakes.get((state, type_, None))
         if mistake is not None:
-            return Diagnostic(mistake.message.format(found=found), span, mistake.remedy)
+            return Diagnostic(mistake.message.replace("{found}", found), span, mistake.remedy)
         return self._expected(problem, span, found)
 
     def _found(self, source: Source, token: Token, rule: str) -> tuple[Span, str]:
@@ -111,7 +111,6 @@ class Critic:
                 accepted -= group.terminals
                 words.append(group.word)
                 remedy = remedy or group.remedy
-        accepted.discard("$END")
         words += sorted(map(self._word, accepted))
         if not words or len(words) > _MAX_LISTED:
             return Diagnostic(f"{found} cannot stand here", span, remedy)
@@ -139,7 +138,9 @@ class Critic:
             match = _JUNK_WORD.match(source.text, at)
             assert match is not None
             span = Span(source, at, match.end())
-            return Diagnostic(f"{quoted(match[0])} is {_what(char)}", span, self._wording.characters.get(char))
+            return Diagnostic(
+                f"{quoted(match[0])} is {_what(char)}", span, self._wording.characters.get(char)
+            )
         span = Span(source, at, at + 1)
         if char.isascii() and char.isprintable():
             return Diagnostic(f"`{char}` cannot stand here", span, self._wording.characters.get(char))

@@ -360,8 +360,7 @@ enum status : int
     finished = 0,
     diverged = 1,        // the lanes of a wave, or the waves of a group, stopped at different places
     partial_wave = 2,    // a cross-lane operation wider than the lanes that are there
-    out_of_memory = 3,
-    stack_overflow = 4,
+    stack_overflow = 3,  // a lane's stack was too small
 };
 
 static thread_local int group_index;
@@ -372,13 +371,13 @@ static thread_local int lane_index;
 struct lds_block
 {
     void* data;
-    __SIZE_TYPE__ size;
+    uint64 size;
     lds_block* next;
 };
 static thread_local lds_block* lds_blocks;
 static thread_local bool lds_poisoned;
 
-inline void enter_lds(lds_block& block, void* data, __SIZE_TYPE__ size)
+inline void enter_lds(lds_block& block, void* data, uint64 size)
 {
     if (block.data) return;
     block = {data, size, lds_blocks};
@@ -420,12 +419,13 @@ struct group_order
 
 #if !GEN_FIBERS
 
+static constexpr uint64 memory_bytes = 0;
+
 /// Runs groups first to last - 1, lane after lane, in an order chosen by a seed.
 template <class Kernel>
-inline status run(const Kernel& kernel, long long first, long long last, unsigned seed)
+inline status run(const Kernel& kernel, long long first, long long last, unsigned seed, void*)
 {
     const long long count = last - first;
-    if (count <= 0) return finished;
     const group_order order(count, seed == 0 ? count : GEN_COOPERATIVE ? 1 : 16, seed);
     for (long long i = 0; i < order.chunks; i++) {
         poison_lds(GEN_COOPERATIVE && seed != 0);
@@ -454,8 +454,8 @@ struct context
 {
     ucontext_t state;
 };
-inline void switch_context(context& from, context& to) { swapcontext(&from.state, &to.state); }
-inline void start_context(context& fiber, char* stack, __SIZE_TYPE__ size, void (*entry)())
+
+inline void start_context(context& fiber, char* stack, uint64 size, void (*entry)())
 {
     getcontext(&fiber.state);
     fiber.state.uc_stack.ss_sp = stack;
@@ -464,59 +464,91 @@ inline void start_context(context& fiber, char* stack, __SIZE_TYPE__ size, void 
     makecontext(&fiber.state, entry, 0);
 }
 
+inline void switch_context(context& from, context& to) { swapcontext(&from.state, &to.state); }
+
 #else
 
 struct context
 {
     void* stack_pointer;
 };
-extern "C" __attribute__((visibility("hidden"))) void gen_switch(void** save, void* load) __asm__("gen_switch");
-inline void switch_context(context& from, context& to) { gen_switch(&from.stack_pointer, to.stack_pointer); }
 
-// The callee-saved registers go on the stack, the stack pointer is exchanged. The jump back is indirect rather
-// than a return: lanes resume at one place again and again, which the branch predictor learns.
-#if defined(__x86_64__)
-static constexpr int saved_words = 6, entry_word = 6, frame_words = 8;
-asm(".text\n"
-    ".balign 16\n"
-    "gen_switch:\n"
-    "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
-    "  movq %rsp, (%rdi)\n"
-    "  movq %rsi, %rsp\n"
-    "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"
-    "  popq %rcx\n"
-    "  jmp *%rcx\n");
-#else
-static constexpr int saved_words = 20, entry_word = 11, frame_words = 20;
-asm(".text\n"
-    ".balign 16\n"
-    "gen_switch:\n"
-    "  sub sp, sp, #160\n"
-    "  stp x19, x20, [sp, #0]\n  stp x21, x22, [sp, #16]\n  stp x23, x24, [sp, #32]\n"
-    "  stp x25, x26, [sp, #48]\n  stp x27, x28, [sp, #64]\n  stp x29, x30, [sp, #80]\n"
-    "  stp d8, d9, [sp, #96]\n  stp d10, d11, [sp, #112]\n"
-    "  stp d12, d13, [sp, #128]\n  stp d14, d15, [sp, #144]\n"
-    "  mov x9, sp\n"
-    "  str x9, [x0]\n"
-    "  mov sp, x1\n"
-    "  ldp x19, x20, [sp, #0]\n  ldp x21, x22, [sp, #16]\n  ldp x23, x24, [sp, #32]\n"
-    "  ldp x25, x26, [sp, #48]\n  ldp x27, x28, [sp, #64]\n  ldp x29, x30, [sp, #80]\n"
-    "  ldp d8, d9, [sp, #96]\n  ldp d10, d11, [sp, #112]\n"
-    "  ldp d12, d13, [sp, #128]\n  ldp d14, d15, [sp, #144]\n"
-    "  add sp, sp, #160\n"
-    "  br x30\n");
-#endif
-
-// A frame as gen_switch leaves it, from which the entry begins with the stack aligned as after a call.
-inline void start_context(context& fiber, char* stack, __SIZE_TYPE__ size, void (*entry)())
+// A stack from which a switch begins the entry, with the stack pointer as after a call.
+inline void start_context(context& fiber, char* stack, uint64 size, void (*entry)())
 {
     const uint64 top = reinterpret_cast<uint64>(stack + size) & ~static_cast<uint64>(15);
-    void** frame = reinterpret_cast<void**>(top) - frame_words;
-    for (int i = 0; i < saved_words; i++) frame[i] = nullptr;
-    frame[entry_word] = reinterpret_cast<void*>(entry);
+    void** frame = reinterpret_cast<void**>(top) - 2;
+    frame[0] = reinterpret_cast<void*>(entry);
     fiber.stack_pointer = frame;
 }
 
+// Leaves the place to go on at on the stack, exchanges the stack pointers, and jumps to the other's place. It
+// stands in line, not in a function: the place a jump goes to is then nearly always the one it went to for the
+// lane before, which the branch predictor learns, whereas a function's return would be mispredicted. Every
+// register is declared overwritten, so the compiler itself saves those that it needs; those that it may not
+// give up go on the stack. The first step passes over the red zone.
+#if defined(__x86_64__)
+
+GEN_DEVICE void switch_context(context& from, context& to)
+{
+    void** save = &from.stack_pointer;
+    void* load = to.stack_pointer;
+    asm volatile(
+        "leaq -128(%%rsp), %%rsp\n\t"
+        "pushq %%rbp\n\t"
+        "pushq %%rbx\n\t"
+        "leaq 1f(%%rip), %%rax\n\t"
+        "pushq %%rax\n\t"
+        "movq %%rsp, (%%rdi)\n\t"
+        "movq %%rsi, %%rsp\n\t"
+        "popq %%rax\n\t"
+        "jmp *%%rax\n"
+        "1:\n\t"
+        "popq %%rbx\n\t"
+        "popq %%rbp\n\t"
+        "leaq 128(%%rsp), %%rsp"
+        : "+D"(save), "+S"(load)
+        :
+        : "memory", "cc", "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+#if defined(__AVX512F__)
+          "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",
+          "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
+#endif
+          "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
+          "xmm13", "xmm14", "xmm15");
+}
+
+#else
+
+GEN_DEVICE void switch_context(context& from, context& to)
+{
+    register void** save __asm__("x0") = &from.stack_pointer;
+    register void* load __asm__("x1") = to.stack_pointer;
+    asm volatile(
+        "sub sp, sp, #176\n\t"
+        "adr x16, 1f\n\t"
+        "stp x16, x18, [sp]\n\t"
+        "stp x29, x19, [sp, #16]\n\t"
+        "mov x16, sp\n\t"
+        "str x16, [x0]\n\t"
+        "ldp x16, x18, [x1], #16\n\t"
+        "mov sp, x1\n\t"
+        "br x16\n"
+        "1:\n\t"
+        "hint #38\n\t"  // a landing place for jumps, where they are checked
+        "ldp x29, x19, [sp], #160"
+        : "+r"(save), "+r"(load)
+        :
+        : "memory", "cc", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15",
+          "x16", "x17", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x30",
+#if defined(__ARM_FEATURE_SVE)
+          "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15",
+#endif
+          "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16",
+          "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31");
+}
+
+#endif
 #endif
 
 enum class stop : int
@@ -535,8 +567,8 @@ struct lane_state
     bool (*operation)(lane_state* lanes, int count);
 };
 
-// Lane stacks are apart by an odd number of cache lines: at a power of two they would share their cache sets.
-static constexpr __SIZE_TYPE__ stack_bytes = (1 << 16) + 17 * 64;
+// Stacks are apart by an odd number of cache lines: at a power of two they would share their cache sets.
+static constexpr uint64 stack_bytes = (1 << 16) + 17 * 64;
 static constexpr uint64 stack_mark = 0x5afe57ac5afe57acull;
 static constexpr int waves = (GEN_BLOCK + GEN_WAVE_SIZE - 1) / GEN_WAVE_SIZE;
 
@@ -547,19 +579,19 @@ struct workgroup
     int step, end;  // how the lanes of the running wave follow each other
     void (*kernel)(const void*);
     const void* arguments;
-    char* stacks;
     uint64 random;
 
-    char* stack(int lane) { return stacks + lane * stack_bytes; }
+    char* stack(int lane) { return reinterpret_cast<char*>(this + 1) + lane * stack_bytes; }
     unsigned draw(unsigned bound)
     {
         random = random * 6364136223846793005ull + 1442695040888963407ull;
         return static_cast<unsigned>(random >> 33) % bound;
     }
 };
+static constexpr uint64 memory_bytes = sizeof(workgroup) + stack_bytes * GEN_BLOCK;
 static thread_local workgroup* current;
 
-__attribute__((noinline)) inline void stop_at(stop kind, void* value, bool (*operation)(lane_state*, int))
+GEN_DEVICE void stop_at(stop kind, void* value = nullptr, bool (*operation)(lane_state*, int) = nullptr)
 {
     workgroup& group = *current;
     lane_state& lane = group.lanes[lane_index];
@@ -580,7 +612,7 @@ inline void lane_main()
 {
     for (;;) {
         current->kernel(current->arguments);
-        stop_at(stop::end, nullptr, nullptr);
+        stop_at(stop::end);
     }
 }
 
@@ -625,9 +657,12 @@ inline status run_group(workgroup& group, bool shuffled)
     return finished;
 }
 
+/// Runs groups first to last - 1, each lane a fiber, groups and waves in an order chosen by a seed. The memory
+/// is memory_bytes for the state and the stacks.
 template <class Kernel>
-inline status run_groups(workgroup& group, const Kernel& kernel, long long first, long long count, unsigned seed)
+inline status run(const Kernel& kernel, long long first, long long last, unsigned seed, void* memory)
 {
+    workgroup& group = *static_cast<workgroup*>(memory);
     group.kernel = [](const void* arguments) { (*static_cast<const Kernel*>(arguments))(); };
     group.arguments = &kernel;
     group.random = seed;
@@ -636,9 +671,9 @@ inline status run_groups(workgroup& group, const Kernel& kernel, long long first
         start_context(group.lanes[lane].where, group.stack(lane), stack_bytes, lane_main);
     }
     current = &group;
-    const group_order order(count, 1, seed);
-    for (long long i = 0; i < count; i++) {
-        group_index = static_cast<int>(first + (seed == 0 ? i : order.first(i)));
+    const group_order order(last - first, 1, seed);
+    for (long long i = 0; i < last - first; i++) {
+        group_index = static_cast<int>(first + order.first(i));
         poison_lds(seed != 0);
         const status result = run_group(group, seed != 0);
         if (result != finished) return result;
@@ -646,23 +681,6 @@ inline status run_groups(workgroup& group, const Kernel& kernel, long long first
     for (int lane = 0; lane < GEN_BLOCK; lane++)
         if (__builtin_memcmp(group.stack(lane), &stack_mark, sizeof(stack_mark))) return stack_overflow;
     return finished;
-}
-
-/// Runs groups first to last - 1, each lane a fiber, groups and waves in an order chosen by a seed.
-template <class Kernel>
-inline status run(const Kernel& kernel, long long first, long long last, unsigned seed)
-{
-    if (last <= first) return finished;
-    workgroup* group = static_cast<workgroup*>(__builtin_malloc(sizeof(workgroup)));
-    char* stacks = static_cast<char*>(__builtin_malloc(stack_bytes * GEN_BLOCK));
-    status result = out_of_memory;
-    if (group && stacks) {
-        group->stacks = stacks;
-        result = run_groups(*group, kernel, first, last - first, seed);
-    }
-    __builtin_free(stacks);
-    __builtin_free(group);
-    return result;
 }
 
 #endif
@@ -738,7 +756,7 @@ GEN_DEVICE void barrier()
 #elif GEN_NVIDIA
     __syncthreads();
 #elif GEN_FIBERS
-    host::stop_at(host::stop::barrier, nullptr, nullptr);
+    host::stop_at(host::stop::barrier);
 #else
     static_assert(GEN_BLOCK == 1 || !Cooperative, "a kernel with a barrier is built as cooperative");
 #endif
@@ -1264,16 +1282,21 @@ GEN_DEVICE T pow_of_magnitude(T magnitude, T y)
 template <class T>
 GEN_DEVICE T pow_of(T x, T y)
 {
+    // The conditions are joined without short circuits: those would be branches.
     constexpr T zero = 0, one = 1, inf = highest<T>();
     const T magnitude = abs(x);
     const bool is_integer = trunc(y) == y;
-    const bool is_odd = is_integer && trunc(y / 2) * 2 != y;
+    const bool is_odd = is_integer & (trunc(y / 2) * 2 != y);
+    const bool is_power_finite = (magnitude != 0) & (magnitude != inf);
     T result = pow_of_magnitude(magnitude, y);
-    result = magnitude == 0 || magnitude == inf ? ((y > 0) == (magnitude == 0) ? zero : inf) : result;
-    result = abs(y) == inf ? (magnitude == 1 ? one : (magnitude > 1) == (y > 0) ? inf : zero) : result;
-    result = sign_bit(x) && is_odd ? -result : result;
-    result = (x < 0 && !is_integer && magnitude != inf) || x != x || y != y ? nan<T>() : result;
-    return x == 1 || y == 0 ? one : result;
+    const T limit = ((y > 0) == (magnitude == 0)) ? zero : inf;
+    result = is_power_finite ? result : limit;
+    const T limit_in_y = ((magnitude > 1) == (y > 0)) ? inf : zero;
+    result = abs(y) == inf ? (magnitude == 1 ? one : limit_in_y) : result;
+    result = copy_sign(result, (sign_bit(x) & is_odd) ? -one : one);
+    const bool is_undefined = ((x < 0) & !is_integer & (magnitude != inf)) | (x != x) | (y != y);
+    result = is_undefined ? nan<T>() : result;
+    return ((x == 1) | (y == 0)) ? one : result;
 }
 
 // ---- sine and cosine: |x| = quadrant pi/2 + r, |r| <= pi/4
@@ -1293,11 +1316,11 @@ GEN_CONSTANT uint32 two_over_pi_bits[42] = {
     0x5a0a6d1f, 0x6d367ecf, 0x27cb09b7, 0x4f463f66, 0x9e5fea2d, 0x7527bac7, 0xebe5f17b, 0x3d0739f7, 0x8a5292ea,
     0x6bfb5fb1, 0x1f8d5d08, 0x56033046, 0xfc7b6bab, 0xf0cfbc20, 0x9af4361d};
 
-// 32 bits of 2 / pi, from a bit on; bit 64 has the weight 1/2.
-GEN_DEVICE uint32 two_over_pi_word(uint32 first)
+// 32 bits of 2 / pi from a word and a bit in it on. The table's bit 64 has the weight 1/2.
+GEN_DEVICE uint32 two_over_pi_from(uint32 word, uint32 bit)
 {
-    const uint64 pair = static_cast<uint64>(two_over_pi_bits[first / 32]) << 32 | two_over_pi_bits[first / 32 + 1];
-    return static_cast<uint32>(pair << first % 32 >> 32);
+    const uint64 pair = static_cast<uint64>(two_over_pi_bits[word]) << 32 | two_over_pi_bits[word + 1];
+    return static_cast<uint32>(pair << bit >> 32);
 }
 
 // Large arguments, after Payne and Hanek: of x times 2 / pi only what is not a multiple of 4 is computed, in
@@ -1306,35 +1329,37 @@ GEN_DEVICE angle<float> reduce_long(float x)
 {
     const uint32 word = bits<uint32>(x);
     const uint64 mantissa = (word & 0x7fffffu) | 0x800000u;
-    const uint32 first = (word >> 23 & 0xff) - 150 + 62;
-    const uint64 product = (mantissa * two_over_pi_word(first) << 32) + mantissa * two_over_pi_word(first + 32) +
-                           (mantissa * two_over_pi_word(first + 64) >> 32);
+    const uint32 field = word >> 23 & 0xff;
+    const uint32 first = (field > 128 ? field : 128) - 150 + 62;  // a smaller x is not for here
+    const uint32 w = first / 32, b = first % 32;
+    const uint64 product = (mantissa * two_over_pi_from(w, b) << 32) + mantissa * two_over_pi_from(w + 1, b) +
+                           (mantissa * two_over_pi_from(w + 2, b) >> 32);
     const uint64 quadrant = (product + (1ull << 61)) >> 62;
-    const double fraction = static_cast<double>(static_cast<int64>(product - (quadrant << 62)));
-    return {static_cast<float>(fraction * 0x1.921fb54442d18p-62), static_cast<uint32>(quadrant)};
+    const uint64 fraction = product - (quadrant << 62);
+    // In two parts that every processor converts, without the last bit.
+    const double high = static_cast<int32>(fraction >> 32), low = static_cast<int32>(fraction >> 1 & 0x7fffffff);
+    const double r = (high * 0x1p+31 + low) * 0x1.921fb54442d18p-61;
+    return {static_cast<float>(r), static_cast<uint32>(quadrant)};
 }
 
 GEN_DEVICE angle<double> reduce_long(double x)
 {
     const uint64 word = bits<uint64>(x);
     const uint64 mantissa = (word & 0xfffffffffffffull) | 0x10000000000000ull;
-    const uint32 first = static_cast<uint32>(word >> 52 & 0x7ff) - 1075 + 62;
-    // The product's words of 32 bits, from the lowest; what lies above the fifth is a multiple of 4.
     const uint64 low = mantissa & 0xffffffffu, high = mantissa >> 32;
-    uint64 words[6] = {};
-    for (int i = 5; i >= 0; i--) {
-        const uint64 factor = two_over_pi_word(first + 32 * i);
-        const int place = 5 - i;
-        const uint64 sum = words[place] + low * factor;
-        words[place] = sum & 0xffffffffu;
-        if (place < 5) {
-            const uint64 next = words[place + 1] + (sum >> 32) + high * factor;
-            words[place + 1] = next & 0xffffffffu;
-            if (place < 4) words[place + 2] += next >> 32;
-        }
+    const uint32 first = static_cast<uint32>(word >> 52 & 0x7ff) - 1075 + 62;
+    // The product in words of 32 bits, the lowest first; what goes beyond the sixth is a multiple of 4.
+    uint64 words[8] = {};
+    GEN_UNROLL
+    for (int i = 0; i < 6; i++) {
+        const uint64 factor = two_over_pi_from(first / 32 + 5 - i, first % 32);
+        const uint64 sum = words[i] + low * factor;
+        const uint64 next = words[i + 1] + high * factor + (sum >> 32);
+        words[i] = sum & 0xffffffffu;
+        words[i + 1] = next & 0xffffffffu;
+        words[i + 2] = next >> 32;
     }
-    const uint64 top = words[5] << 32 | words[4];
-    const uint64 rest = words[3] << 32 | words[2];
+    const uint64 top = words[5] << 32 | words[4], rest = words[3] << 32 | words[2];
     const uint64 quadrant = (top + (1ull << 61)) >> 62;
     const int64 fraction = static_cast<int64>(top - (quadrant << 62));
     const double leading = static_cast<double>(fraction);
@@ -1355,7 +1380,7 @@ GEN_DEVICE angle<T> reduce_angle(T magnitude)
 #if GEN_HOST
     // Both ways and chosen by a mask, so that a loop over floats vectorises.
     if constexpr (sizeof(T) == sizeof(float)) {
-        const angle<T> far = reduce_long(is_short ? M::sin_short : magnitude);
+        const angle<T> far = reduce_long(magnitude);
         const uint32 mask = 0u - static_cast<uint32>(is_short);
         return {bits<T>((bits<uint32>(r) & mask) | (bits<uint32>(far.r) & ~mask)), (quadrant & mask) | (far.quadrant & ~mask)};
     }
@@ -1369,11 +1394,13 @@ template <class T>
 GEN_DEVICE T sin_of_angle(T r, uint32 quadrant)
 {
     using M = math<T>;
+    using U = unsigned_of<T>;
     const T z = r * r;
     const T sine = mad(r * z, M::sin_tail(z), r);
     const T cosine = mad(z * z, M::cos_tail(z), 1 - z * static_cast<T>(0.5));
-    const T value = quadrant & 1 ? cosine : sine;
-    return quadrant & 2 ? -value : value;
+    const U choice = 0 - static_cast<U>(quadrant & 1);
+    const U sign = static_cast<U>(quadrant & 2) << (8 * sizeof(T) - 2);
+    return bits<T>(static_cast<U>(((bits<U>(cosine) & choice) | (bits<U>(sine) & ~choice)) ^ sign));
 }
 
 template <class T>

@@ -14,16 +14,14 @@ from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Const, Expr, Unary
 from genrw.grammar.rw import parse_expr, parse_rw
 from genrw.grammar.rw_tree import LetDecl
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 def helpers(text: str) -> dict[str, LetDecl]:
     """Helpers, `name(parameters) = body` one a line, by name."""
     file = parse_rw("".join(f"let {line}\n" for line in text.strip().splitlines()))
     return {let.name: let for let in file.declarations if isinstance(let, LetDecl)}
-
-
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 class Shape:
@@ -38,6 +36,7 @@ class Shape:
 
 ENV: dict[str, object] = {
     "n": 6,
+    "negative": -8,
     "x": Shape(lens=(8, 16, 32), rank=3, type="half"),
     "axes": (1, 2),
     "target": {"wave_size": 64, "arch": "gfx942"},
@@ -147,7 +146,7 @@ FAILURES = [
     ("n % 0", "division by zero", "n % 0"),
     ("0 ** -1", "division by zero", "0 ** -1"),
     ("10.0 ** 400", "the result of `**` is too large", "10.0 ** 400"),
-    ("(-8) ** 0.5", "a negative number has no power 0.5", "(-8) ** 0.5"),
+    ("negative ** 0.5", "a negative number has no power 0.5", "negative ** 0.5"),
     ("n - s", '`-` takes numbers, not the string "wave"', "n - s"),
     ("s + s", '`+` takes numbers, not the string "wave"', "s + s"),
     ("axes + 1", "`+` takes two numbers or two lists, not a list of integers and an integer", "axes + 1"),

@@ -24,16 +24,14 @@ from genrw.grammar.expr_tree import (
 )
 from genrw.grammar.rw import parse_expr, parse_rw
 from genrw.grammar.rw_tree import LetDecl
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 def helpers(text: str) -> dict[str, LetDecl]:
     """Helpers, `name(parameters) = body` one a line, by name."""
     file = parse_rw("".join(f"let {line}\n" for line in text.strip().splitlines()))
     return {let.name: let for let in file.declarations if isinstance(let, LetDecl)}
-
-
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 def test_free_names() -> None:

@@ -1,0 +1,136 @@
+"""Where each value of a lane program is computed: which loop over a row, which loop over a lane's share.
+
+A *pass loop* walks a row in steps; a value that depends on its step lives in it. A *share loop* walks the elements
+that a lane holds at a time; values of array type are computed in one, element by element. Inside a pass loop or
+between two of them (a *slot*), share loops and single values alternate: a fold of an array needs the share loop before
+it, values that depend on the fold the share loop after it. The *level* counts that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from genrw.engine.ir import Module, Node, walk
+from genrw.engine.library import Library
+
+
+@dataclass
+class Placed:
+    """A node with its place. `wide`: one value for each element of the share, computed in a share loop.
+    `cheap`: computed anew wherever it is needed, never kept. `loop`: the pass it lives in, None outside."""
+
+    node: Node
+    wide: bool = False
+    cheap: bool = False
+    loop: int | None = None
+    slot: int = 0
+    level: int = 0
+    folds_loop: bool = False
+    users: list[Placed] = field(default_factory=list)
+    operands: list[Placed] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A loop over the steps of a row."""
+
+    number: int
+    extent: int
+    leaf: Node
+
+
+@dataclass(frozen=True)
+class Placement:
+    """All nodes of a kernel in an order in which they can be computed, and its pass loops."""
+
+    nodes: tuple[Placed, ...]
+    passes: tuple[Pass, ...]
+    share: int
+
+    def of(self, node: Node) -> Placed:
+        return self._by_id[id(node)]
+
+    @property
+    def _by_id(self) -> dict[int, Placed]:
+        return {id(p.node): p for p in self.nodes}
+
+
+def place(module: Module, library: Library) -> Placement:
+    """Place every node of a kernel."""
+    placed: dict[int, Placed] = {}
+    order: list[Placed] = []
+    passes: dict[int, Pass] = {}
+    for node in walk(module.root):
+        if node is module.root:
+            continue
+        item = Placed(node, operands=[placed[id(o)] for o in node.operands])
+        for operand in item.operands:
+            operand.users.append(item)
+        placed[id(node)] = item
+        order.append(item)
+        _note_pass(node, library, passes)
+        _classify(item, library, passes)
+    _set_slots(order, library)
+    _sink(order)
+    sizes = {p.node.type.size for p in order if p.wide}
+    return Placement(tuple(order), tuple(passes[n] for n in sorted(passes)), max(sizes, default=0))
+
+
+def _note_pass(node: Node, library: Library, passes: dict[int, Pass]) -> None:
+    operator = library.operator(node.op)
+    if operator.role == "index_leaf" and operator.decl.role_parts:
+        number, extent = (node.attribute(part) for part in operator.decl.role_parts)
+        passes[number] = Pass(number, extent, node)
+
+
+def _classify(item: Placed, library: Library, passes: dict[int, Pass]) -> None:
+    """Is the node computed element by element, and in which pass loop?"""
+    node = item.node
+    operator = library.operator(node.op)
+    arrays = [o for o in item.operands if o.node.type.size]
+    if operator.role == "fold":
+        item.loop = None
+        item.folds_loop = any(o.loop is not None for o in item.operands)
+        return
+    is_leaf = operator.role == "index_leaf"
+    if node.type.sort == "effect":
+        item.wide = any(o.node.type.sort == "index" for o in arrays)
+    else:
+        item.wide = bool(node.type.size) and (bool(arrays) or is_leaf)
+    item.cheap = item.wide and (node.type.sort == "index" or node.type.dtype == "bool")
+    if is_leaf and operator.decl.role_parts:
+        item.loop = node.attribute(operator.decl.role_parts[0])
+    else:
+        loops = {o.loop for o in item.operands if o.loop is not None}
+        item.loop = max(loops, default=None)
+
+
+def _set_slots(order: Sequence[Placed], library: Library) -> None:
+    """Slot 2p+1 is the inside of pass p, slot 2p what lies before it; levels count within a slot."""
+    for item in order:
+        if item.folds_loop:
+            item.slot = 2 * max(o.loop for o in item.operands if o.loop is not None) + 2
+            item.level = 0
+            continue
+        ready = max((o.slot for o in item.operands), default=0)
+        item.slot = ready if item.loop is None else 2 * item.loop + 1
+        item.level = max((_level_after(o, item) for o in item.operands if o.slot == item.slot), default=0)
+    _ = library
+
+
+def _level_after(operand: Placed, user: Placed) -> int:
+    """The first level at which a user can stand: single values that need a whole array follow its share loop."""
+    return operand.level + (operand.wide and not user.wide)
+
+
+def _sink(order: Sequence[Placed]) -> None:
+    """Compute array elements as late as their users allow, so that few arrays are kept."""
+    for item in reversed(order):
+        if not item.wide or item.node.type.sort == "effect":
+            continue
+        levels = [u.level - (not u.wide) for u in item.users if u.slot == item.slot and not u.folds_loop]
+        if any(u.folds_loop for u in item.users):
+            levels.append(item.level)
+        if levels:
+            item.level = max(item.level, min(levels))

@@ -1,0 +1,532 @@
+"""Kernels as HIP C++: a lane program of the last stage, printed value by value.
+
+Each operator gives its own text (`emit`, or its `means` as C++); this module decides names, types, loops and which
+values stand in a line of their own. Values that the program names get one; others are written into their only user
+while the line stays short.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from genrw.codegen.monoid_text import cpp_type, monoid_struct, struct_name
+from genrw.codegen.placement import Placed, Placement, place
+from genrw.codegen.ranges import index_ranges, index_type
+from genrw.engine.cpp_expr import cpp_expr, cpp_number
+from genrw.engine.dtypes import DTYPES
+from genrw.engine.ir import Module, Node, walk
+from genrw.engine.library import Library, Operator
+from genrw.engine.monoids import element_type
+from genrw.engine.types import Type
+from genrw.grammar.diagnostics import error
+
+PRECEDENCES = ("atom", "unary", "mul", "add", "shift", "compare", "equal", "and", "or", "cond")
+_LONGEST_INLINE = 72
+_SHARE_VARIABLE = "i"
+_CPP_WORDS = frozenset(
+    "alignas alignof and asm auto bool break case catch char class const constexpr continue default delete do double "
+    "else enum explicit export extern false float for friend goto if inline int long mutable namespace new not "
+    "operator or private protected public register return short signed sizeof static struct switch template this throw "
+    "true try typedef typeid typename union unsigned using virtual void volatile while xor gen i main".split()
+)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A kernel argument: its name, element type, C++ type, lengths, element strides, and whether it is written."""
+
+    name: str
+    dtype: str
+    cpp: str
+    lens: tuple[int, ...]
+    strides: tuple[int, ...]
+    written: bool
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """A printed kernel and what launching it takes. `cooperative`: it has barriers or cross-lane operations."""
+
+    name: str
+    text: str
+    arguments: tuple[Argument, ...]
+    groups: int
+    block: int
+    wave_size: int
+    cooperative: bool
+    lds_bytes: int
+
+
+def print_kernel(
+    module: Module, library: Library, context: Mapping[str, Any], program: str = "", name: str | None = None
+) -> KernelSource:
+    """The HIP C++ of a module at the last stage. `program` is the `.gen` text it came from, for the heading."""
+    return _Printer(module, library, context, identifier(name or module.name, "kernel")).kernel(program)
+
+
+def identifier(name: str, otherwise: str) -> str:
+    """A C++ name close to the one given."""
+    text = re.sub(r"\W", "_", name)
+    if not text or text[0].isdigit():
+        text = f"{otherwise}_{text}"
+    return f"{text}_" if text in _CPP_WORDS else text
+
+
+_ENVIRONMENT = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, keep_trailing_newline=False)
+_TEMPLATES: dict[str, jinja2.Template] = {}
+
+
+def _template(text: str) -> jinja2.Template:
+    if text not in _TEMPLATES:
+        _TEMPLATES[text] = _ENVIRONMENT.from_string(text)
+    return _TEMPLATES[text]
+
+
+class Text(str):
+    """C++ text with its precedence, and the members of the value that it stands for."""
+
+    precedence: str
+    about: Mapping[str, Any]
+
+    def __new__(cls, text: str, precedence: str = "atom", about: Mapping[str, Any] | None = None) -> Text:
+        made = super().__new__(cls, text)
+        made.precedence, made.about = precedence, about or {}
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.about[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class _Printer:
+    def __init__(self, module: Module, library: Library, context: Mapping[str, Any], name: str) -> None:
+        self.module, self.library, self.context, self.name = module, library, context, name
+        self.placement: Placement = place(module, library)
+        self.facts = index_ranges(module, library, context)
+        self.taken: set[str] = {name}
+        self.names: dict[int, str] = {}
+        self.monoids: dict[str, str] = {}
+        self.devices: dict[str, str] = {}
+        self.tables: list[dict[str, str]] = []
+        self.lines: list[str] = []
+        self.input_op = library.boundary("input").name
+        self.constants = {library.boundary(p).name for p in ("scalar", "number")}
+        self.by_id = {id(p.node): p for p in self.placement.nodes}
+
+    # ---- the whole
+
+    def kernel(self, program: str) -> KernelSource:
+        arguments = self._arguments()
+        self._choose_names()
+        self._body()
+        block = int(self.module.schedule.get("block_size", 1))
+        groups = int(self.module.schedule.get("grid", 1))
+        text = _ENVIRONMENT.from_string(_kernel_template()).render(
+            name=self.name,
+            target=self.module.target,
+            groups=groups,
+            block=block,
+            program=program.strip().split("\n") if program else [],
+            devices=list(self.devices.values()),
+            monoids=list(self.monoids.values()),
+            tables=self.tables,
+            parameters=self._parameters(arguments),
+            body="\n".join(self.lines),
+        )
+        return KernelSource(
+            self.name,
+            text + "\n",
+            arguments,
+            groups,
+            block,
+            int(self.context["target"].member("wave_size")),
+            any(self.library.role(p.node.op) == "sync" for p in self.placement.nodes),
+            sum(self._buffer_bytes(p.node) for p in self.placement.nodes),
+        )
+
+    def _buffer_bytes(self, node: Node) -> int:
+        if self.library.role(node.op) != "alloc":
+            return 0
+        fields = self._accumulator_fields(node.type.dtype)
+        return prod(node.type.lens) * sum(DTYPES[f].itemsize for f in fields)
+
+    def _accumulator_fields(self, dtype: str) -> list[str]:
+        monoid, _, element = dtype.rpartition(".")
+        if not monoid:
+            return [element]
+        return [element if d == "T" else d for _, d in self.library.monoids[monoid].carry] or [element]
+
+    def _arguments(self) -> tuple[Argument, ...]:
+        written = {id(o) for n in walk(self.module.root) if self.library.role(n.op) == "write" for o in n.operands[:1]}
+        arguments = []
+        for parameter in self.module.parameters:
+            name = self._unique(identifier(parameter.attribute("name"), "arg"))
+            self.names[id(parameter)] = name
+            type_ = parameter.type
+            cpp = DTYPES[type_.dtype].cpp
+            arguments.append(Argument(name, type_.dtype, cpp, type_.lens, type_.layout, id(parameter) in written))
+        return tuple(arguments)
+
+    def _parameters(self, arguments: Sequence[Argument]) -> str:
+        texts = [f"{'' if a.written else 'const '}{a.cpp}* __restrict__ {a.name}" for a in arguments]
+        one_line = ", ".join(texts)
+        return one_line if len(one_line) < 90 else (",\n" + " " * (len(self.name) + 1)).join(texts)
+
+    def _unique(self, name: str) -> str:
+        candidate, count = name, 1
+        while candidate in self.taken:
+            count += 1
+            candidate = f"{name}{count}"
+        self.taken.add(candidate)
+        return candidate
+
+    # ---- names
+
+    def _choose_names(self) -> None:
+        for item in self.placement.nodes:
+            node = item.node
+            if id(node) in self.names or node.type.sort == "effect" or node.op in self.constants:
+                continue
+            self.names[id(node)] = self._unique(identifier(self._wanted_name(item), "value"))
+            if node.op == self.library.boundary("constant").name:
+                self._table(node)
+
+    def _wanted_name(self, item: Placed) -> str:
+        """The program's own name, else one that says what the value is."""
+        node = item.node
+        role = self.library.role(node.op)
+        if role == "read":
+            return f"{node.name or self.names.get(id(node.operands[0]), 'value')}_in"
+        if node.name is not None:
+            return node.name
+        if role == "index_leaf" and self.library.operator(node.op).decl.role_parts:
+            return "step"
+        return node.op
+
+    def _table(self, node: Node) -> None:
+        dtype = DTYPES[node.type.dtype]
+        elements = node.attribute("value")
+        values = elements if isinstance(elements, tuple) else (elements,) * node.type.elements
+        text = ", ".join(cpp_number(v, node.type.dtype) for v in values)
+        self.tables.append({"type": dtype.cpp, "name": self.names[id(node)], "elements": text})
+
+    # ---- statements
+
+    def _body(self) -> None:
+        slots = sorted({p.slot for p in self.placement.nodes} | {2 * p.number + 1 for p in self.placement.passes})
+        passes = {2 * p.number + 1: p for p in self.placement.passes}
+        for slot in slots:
+            items = [p for p in self.placement.nodes if p.slot == slot]
+            if slot not in passes:
+                self._slot(items, 1)
+                continue
+            this = passes[slot]
+            folds = [p for p in self.placement.nodes if p.folds_loop and p.slot == slot + 1]
+            self._accumulators(folds)
+            step = self.names[id(this.leaf)]
+            self._line(1, f"for (int {step} = 0; {step} < {this.extent}; ++{step}) {{")
+            self._slot([p for p in items if p.node is not this.leaf], 2, folds)
+            self._line(1, "}")
+
+    def _line(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text)
+
+    def _slot(self, items: Sequence[Placed], depth: int, folds: Sequence[Placed] = ()) -> None:
+        """Single values and share loops in turn, level by level."""
+        top = max([p.level for p in items] + [self._fold_level(f) for f in folds], default=0)
+        for level in range(top + 1):
+            for item in items:
+                if item.level == level and not item.wide:
+                    self._single(item, depth)
+            wide = [p for p in items if p.level == level and p.wide]
+            ending = [f for f in folds if self._fold_level(f) == level]
+            if any(not p.cheap for p in wide) or any(f.operands[0].wide for f in ending):
+                self._share_loop(wide, ending, depth)
+            for fold in ending:
+                if not fold.operands[0].wide:
+                    self._accumulate(fold, depth, "")
+
+    def _fold_level(self, fold: Placed) -> int:
+        return fold.operands[0].level
+
+    def _single(self, item: Placed, depth: int) -> None:
+        node = item.node
+        if node.op == self.input_op or node.op in self.constants or node.op == self.library.boundary("constant").name:
+            return
+        if item.folds_loop:
+            self._declare(item, depth, self._emit(item, None))
+            return
+        role = self.library.role(node.op)
+        if role == "alloc" or node.type.sort == "effect":
+            text = self._emit(item, None)
+            self._line(depth, text if text.endswith(";") else f"{text};")
+        elif not self._inlined(item):
+            self._declare(item, depth, self._emit(item, None))
+
+    def _declare(self, item: Placed, depth: int, text: str) -> None:
+        self._line(depth, f"const {self._cpp_type(item)} {self.names[id(item.node)]} = {text};")
+
+    def _cpp_type(self, item: Placed, element: bool = False) -> str:
+        type_ = item.node.type
+        if type_.sort == "index":
+            return index_type(self.facts[id(item.node)])
+        one = cpp_type(type_.dtype)
+        return one if element or not type_.size else f"gen::array<{one}, {type_.size}>"
+
+    def _share_loop(self, wide: Sequence[Placed], folds: Sequence[Placed], depth: int) -> None:
+        """One loop over a lane's share; arrays that are needed elsewhere are declared before it."""
+        kept = [p for p in wide if self._kept(p)]
+        for item in kept:
+            self._line(depth, f"{self._cpp_type(item)} {self.names[id(item.node)]};")
+        size = self.placement.share
+        self._line(depth, "GEN_UNROLL")
+        self._line(depth, f"for (int {_SHARE_VARIABLE} = 0; {_SHARE_VARIABLE} < {size}; ++{_SHARE_VARIABLE}) {{")
+        inside = {id(p.node) for p in wide}
+        for item in self._with_cheap(wide):
+            self._element(item, depth + 1, inside)
+        for fold in folds:
+            if fold.operands[0].wide:
+                self._accumulate(fold, depth + 1, f"[{_SHARE_VARIABLE}]")
+        self._line(depth, "}")
+
+    def _with_cheap(self, wide: Sequence[Placed]) -> list[Placed]:
+        """The loop's values with the cheap ones that they need, from wherever these stand."""
+        needed: dict[int, Placed] = {}
+        stack = [p for p in wide if not p.cheap]
+        while stack:
+            item = stack.pop()
+            if id(item.node) not in needed:
+                needed[id(item.node)] = item
+                stack.extend(o for o in item.operands if o.cheap)
+        return [p for p in self.placement.nodes if id(p.node) in needed]
+
+    def _element(self, item: Placed, depth: int, inside: set[int]) -> None:
+        node = item.node
+        if node.type.sort == "effect":
+            self._line(depth, self._emit(item, inside))
+        elif self._kept(item):
+            self._line(depth, f"{self.names[id(node)]}[{_SHARE_VARIABLE}] = {self._emit(item, inside)};")
+        elif not self._inlined(item):
+            text = f"const {self._cpp_type(item, element=True)} {self.names[id(node)]} = {self._emit(item, inside)};"
+            self._line(depth, text)
+
+    def _kept(self, item: Placed) -> bool:
+        """Is an element-wise value needed outside its own share loop?"""
+        if not item.wide or item.cheap or item.node.type.sort == "effect":
+            return False
+        return any(
+            not u.wide and not u.folds_loop or (u.slot, u.level) != (item.slot, item.level) and not u.folds_loop
+            for u in item.users
+        )
+
+    # ---- folds over a loop
+
+    def _accumulators(self, folds: Sequence[Placed]) -> None:
+        for fold in folds:
+            operand = fold.operands[0]
+            name = self._accumulator(fold)
+            struct = self._monoid(fold.node)
+            if operand.node.type.size:
+                self._line(1, f"gen::array<{struct}::acc, {operand.node.type.size}> {name};")
+                self._line(1, "GEN_UNROLL")
+                head = f"for (int {_SHARE_VARIABLE} = 0; {_SHARE_VARIABLE} < {operand.node.type.size}; ++{_SHARE_VARIABLE})"
+                self._line(1, f"{head} {name}[{_SHARE_VARIABLE}] = {struct}::identity();")
+            else:
+                self._line(1, f"{struct}::acc {name} = {struct}::identity();")
+
+    def _accumulator(self, fold: Placed) -> str:
+        key = -id(fold.node)
+        if key not in self.names:
+            self.names[key] = self._unique(f"{self.names[id(fold.node)]}_acc")
+        return self.names[key]
+
+    def _accumulate(self, fold: Placed, depth: int, subscript: str) -> None:
+        operand = fold.operands[0]
+        target = f"{self._accumulator(fold)}{subscript}"
+        inside = {id(operand.node)} if subscript and not self._kept(operand) else None
+        value = self._operand(operand, inside, "atom") if subscript else self._operand(operand, None, "atom")
+        struct = self._monoid(fold.node)
+        if operand.node.type.size and not subscript:
+            size = operand.node.type.size
+            self._line(depth, "GEN_UNROLL")
+            self._line(depth, f"for (int {_SHARE_VARIABLE} = 0; {_SHARE_VARIABLE} < {size}; ++{_SHARE_VARIABLE})")
+            index = f"[{_SHARE_VARIABLE}]"
+            self._line(depth + 1, f"{target}{index} = {struct}::combine({target}{index}, {value}{index});")
+            return
+        self._line(depth, f"{target} = {struct}::combine({target}, {value});")
+
+    # ---- expressions
+
+    def _inlined(self, item: Placed) -> bool:
+        """Is the value written into its user, without a line of its own?"""
+        node = item.node
+        role = self.library.role(node.op)
+        if role in ("read", "sync", "fold", "alloc") or item.folds_loop or len(item.users) != 1:
+            return role == "index_leaf" and not self.library.operator(node.op).decl.role_parts and not item.wide
+        user = item.users[0]
+        if user.loop != item.loop or (item.wide and not (user.wide and (item.cheap or self._same_place(item, user)))):
+            return False
+        if node.type.sort != "index" and node.name is not None:
+            return False
+        if user.folds_loop or (node.type.size and not item.wide):
+            return False
+        return len(self._emit(item, None)) <= _LONGEST_INLINE
+
+    def _same_place(self, a: Placed, b: Placed) -> bool:
+        return (a.slot, a.level) == (b.slot, b.level)
+
+    def _operand(self, item: Placed, inside: set[int] | None, outer: str) -> Text:
+        """How a user writes an operand; in parentheses where the user's operator binds more tightly."""
+        node = item.node
+        about = self._about(item)
+        if node.op in self.constants:
+            value = node.attribute("value")
+            text = str(value) if node.type.sort == "index" else cpp_number(value, node.type.dtype)
+            return _closed(Text(text, "unary" if text.startswith("-") else "atom", about), outer)
+        if node.op != self.input_op and self.library.role(node.op) != "boundary" and self._inlined(item):
+            made = self._emit(item, inside)
+            return _closed(Text(made, made.precedence, about), outer)
+        name = self.names[id(node)]
+        in_loop = inside is not None
+        if in_loop and node.type.size and (not item.wide or self._kept(item)):
+            return Text(f"{name}[{_SHARE_VARIABLE}]", "atom", about)
+        return Text(name, "atom", about)
+
+    def _about(self, item: Placed) -> dict[str, Any]:
+        type_: Type = item.node.type
+        about: dict[str, Any] = {"size": type_.size, "lens": type_.lens, "type": type_.dtype, "elements": type_.elements}
+        return about | self.facts.get(id(item.node), {})
+
+    def _emit(self, item: Placed, inside: set[int] | None) -> Text:
+        """The C++ of one node."""
+        node = item.node
+        operator = self.library.operator(node.op)
+        if operator.decl.device is not None:
+            self.devices.setdefault(node.op, operator.decl.device.strip("\n"))
+        if item.wide and inside is None:
+            inside = set()
+        if operator.decl.emit is None:
+            return self._from_meaning(operator, item, inside)
+        outer = operator.decl.precedence or "cond"
+        env = {
+            **self._attribute_texts(node),
+            **{
+                operator.operand(i).name: self._typed(o, inside, operator, outer)
+                for i, o in enumerate(item.operands)
+                if operator.variadic is None or i < len(operator.fixed)
+            },
+            "result": self.names.get(id(node), ""),
+            "type": cpp_type(node.type.dtype) if node.type.dtype else "",
+            "i": _SHARE_VARIABLE,
+            "target": self.context["target"].values,
+        }
+        if item.folds_loop:
+            folded = item.operands[0]
+            name = Text(self._accumulator(item), "atom", self._about(folded))
+            if not folded.node.type.size:
+                return name
+            env[operator.operand(0).name] = name
+        try:
+            text = _template(operator.decl.emit).render(env)
+        except jinja2.TemplateError as problem:
+            raise error(f"the `emit` of `{operator.name}` fails: {problem}", operator.decl.name_span) from None
+        return self._rounded(operator, node, Text(text, operator.decl.precedence or "atom"))
+
+    def _typed(self, item: Placed, inside: set[int] | None, operator: Operator, outer: str) -> Text:
+        """An operand; pointwise operators take half and bf16 as float."""
+        compute = self._compute_type(item.node.type)
+        if operator.role != "pointwise" or compute is None:
+            return self._operand(item, inside, outer)
+        text = self._operand(item, inside, "cond")
+        return Text(f"{compute}({text})", "atom", text.about)
+
+    def _compute_type(self, type_: Type) -> str | None:
+        """The type to convert to before computing; None where values are computed as they are."""
+        if not type_.dtype or "." in type_.dtype:
+            return None
+        dtype = DTYPES[type_.dtype]
+        return dtype.compute if dtype.compute != dtype.name else None
+
+    def _rounded(self, operator: Operator, node: Node, text: Text) -> Text:
+        if operator.role != "pointwise" or self._compute_type(node.type) is None:
+            return text
+        return Text(f"{cpp_type(node.type.dtype)}({text})", "atom")
+
+    def _from_meaning(self, operator: Operator, item: Placed, inside: set[int] | None) -> Text:
+        """A pointwise operator's `means` as C++."""
+        node = item.node
+        if operator.decl.means is None or operator.role != "pointwise":
+            raise error(f"`{operator.name}` has no `emit`, so it cannot be printed", operator.decl.name_span)
+        dtype = node.type.dtype
+        operand_types = [o.node.type.dtype for o in item.operands]
+        compute = DTYPES[operand_types[0] if operand_types and dtype == "bool" else dtype].compute
+        # cpp_expr puts names in as they are, so operands come closed against any operator.
+        names = {
+            operator.operand(i).name: str(self._typed(o, inside, operator, "unary"))
+            for i, o in enumerate(item.operands)
+        }
+        names |= {k: str(v) for k, v in self._attribute_texts(node).items() if k not in names}
+        text, precedence = cpp_expr(operator.decl.means, names, compute)
+        return self._rounded(operator, node, Text(text, precedence))
+
+    def _attribute_texts(self, node: Node) -> dict[str, Any]:
+        operator = self.library.operator(node.op)
+        texts: dict[str, Any] = {}
+        for name, value in node.attributes:
+            kind = operator.attributes[name].type
+            if kind == "monoid":
+                texts[name] = self._monoid(node)
+            elif isinstance(value, bool):
+                texts[name] = "true" if value else "false"
+            else:
+                texts[name] = value
+        return texts
+
+    def _monoid(self, node: Node) -> str:
+        """The struct of a node's monoid, noted for the heading."""
+        operator = self.library.operator(node.op)
+        name = next(node.attribute(a.name) for a in operator.decl.attributes if a.type == "monoid")
+        types = [node.type.dtype, *(o.type.dtype for o in node.operands)]
+        carried = [t for t in types if t.startswith(f"{name}.")]
+        dtype = element_type(carried[0]) if carried else node.operands[0].type.dtype if node.operands else types[0]
+        struct = struct_name(name, dtype)
+        if struct not in self.monoids:
+            self.monoids[struct] = monoid_struct(self.library.monoids[name], dtype)
+        return struct
+
+
+def _closed(text: Text, outer: str) -> Text:
+    """The text, in parentheses unless it binds more tightly than the operator around it."""
+    if text.precedence == "atom" or PRECEDENCES.index(text.precedence) < PRECEDENCES.index(outer):
+        return text
+    if outer == "cond" and text.precedence != "cond":
+        return text
+    return Text(f"({text})", "atom", text.about)
+
+
+def _kernel_template() -> str:
+    return (Path(__file__).parent / "templates" / "kernel.hip").read_text(encoding="utf-8")
+
+
+def kernel_names(modules: Iterable[Module]) -> list[str]:
+    """Distinct C++ names for modules."""
+    taken: set[str] = set()
+    names = []
+    for module in modules:
+        name, count = identifier(module.name, "kernel"), 1
+        while name in taken:
+            count += 1
+            name = f"{identifier(module.name, 'kernel')}_{count}"
+        taken.add(name)
+        names.append(name)
+    return names

@@ -1,0 +1,22 @@
+// {{ name }}: printed by genrw for {{ target }}, {{ groups }} workgroup{{ "s" if groups != 1 }} of {{ block }}
+{%- if program %}
+//
+{%- for line in program %}
+//{{ " " ~ line if line }}
+{%- endfor %}
+{%- endif %}
+#include "gen.hpp"
+{% for text in devices %}
+{{ text }}
+{% endfor -%}
+{% for text in monoids %}
+{{ text }}
+{% endfor -%}
+{% for table in tables %}
+GEN_CONSTANT {{ table.type }} {{ table.name }}[] = { {{- table.elements -}} };
+{% endfor %}
+GEN_KERNEL({{ block }})
+{{ name }}({{ parameters }})
+{
+{{ body }}
+}
