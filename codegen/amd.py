@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgpack
+import msgpack  # type: ignore[import-untyped]
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
@@ -94,9 +93,8 @@ def _metadata(elf: ELFFile) -> Mapping[str, Any]:
     for section in elf.iter_sections():
         if isinstance(section, NoteSection):
             for note in section.iter_notes():
-                if note["n_name"] == "AMDGPU" and note["n_type"] in (_METADATA_NOTE, "NT_AMDGPU_METADATA"):
-                    data = note["n_descdata"] if "n_descdata" in note else note["n_desc"]
-                    return dict(msgpack.unpackb(data if isinstance(data, bytes) else data.encode("latin-1")))
+                if note["n_name"] == "AMDGPU" and note["n_type"] == _METADATA_NOTE:
+                    return dict(msgpack.unpackb(note["n_descdata"]))
     raise error("the code object has no metadata note: it is not an AMD GPU's")
 
 

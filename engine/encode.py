@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from egglog import bindings as egg
+from genrw.engine.bindings import egg
 from genrw.engine.build import complete
 from genrw.engine.context import CONTEXT_NAMES
 from genrw.engine.expr import Evaluator, free_names, member_uses

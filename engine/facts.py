@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from egglog import bindings as egg
+from genrw.engine.bindings import egg
 from genrw.engine.encode import Encoded, Spans, _Encoder
 from genrw.engine.library import Library, Operator
 from genrw.engine.variants import Variant

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from egglog import bindings as egg
+from genrw.engine.bindings import egg
 from genrw.grammar.expr_tree import Binary, Call, Compare, Const, Expr, Member, Name, Unary
 
 # Gives the egglog term for a name or a member of it, None if it is not an integer that egglog knows.

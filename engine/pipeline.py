@@ -120,8 +120,14 @@ class Pipeline:
         if stage != self.stages[0]:
             modules = [with_space(m, self.library) for m in modules]
         engine = self.engine(stage, options.strict)
-        if not engine.rules:
-            return [replace(m, stage=stage) for m in modules]
+        touched = [m for m in modules if engine.touches(m)]
+        done = iter(self._run(touched, stage, engine, options, trace) if touched else [])
+        left = {id(m) for m in modules} - {id(m) for m in touched}
+        return [replace(m, stage=stage) if id(m) in left else next(done) for m in modules]
+
+    def _run(
+        self, modules: Sequence[Module], stage: str, engine: StageEngine, options: Options, trace: Trace
+    ) -> list[Module]:
         contexts = [self.context(m, options) for m in modules]
         graph = engine.run(modules, contexts)
         self._record(graph, trace)

@@ -7,9 +7,10 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from egglog import bindings as egg
+from genrw.engine.bindings import egg
 from genrw.engine.encode import Answer, Encoded, Spans, answer_table, constructor, demand_table, encode
 from genrw.engine.facts import RANGE_FACTS, encode_facts
 from genrw.engine.expr import member_uses
@@ -17,9 +18,9 @@ from genrw.engine.graph import GraphFacts
 from genrw.engine.interner import Interner
 from genrw.engine.ir import Module, walk
 from genrw.engine.library import Library
-from genrw.engine.variants import leaves, variants
+from genrw.engine.variants import leaves, pattern_operators, variants
 from genrw.grammar.diagnostics import error
-from genrw.grammar.rw_tree import NumberPattern, RuleDecl
+from genrw.grammar.rw_tree import NumberPattern, OpPattern, RuleDecl
 from genrw.grammar.source import NOWHERE
 
 _RULES, _LOAD = "rules", "load"
@@ -85,7 +86,8 @@ class StageEngine:
     def _declare(self, arity: int) -> None:
         """A fresh e-graph with all rules, for operators of up to `arity` operands."""
         self.max_arity = arity
-        self.folder = tempfile.mkdtemp(prefix="genrw-")
+        self._folder = tempfile.TemporaryDirectory(prefix="genrw-", dir=_memory_folder())
+        self.folder = self._folder.name
         self.graph = egg.EGraph(fact_directory=self.folder)
         spans = Spans()
         encoded = self._encode_rules(spans, arity)
@@ -96,7 +98,7 @@ class StageEngine:
         self.names, self.answers = [], []
         encoded: list[Encoded] = []
         for rule in self.rules:
-            for variant in variants(rule, self.library, range(1, arity + 1)):
+            for variant in variants(rule, self.library, arity):
                 if variant.key not in self.names:
                     self.names.append(variant.key)
                 rule_id = self.names.index(variant.key)
@@ -180,6 +182,20 @@ class StageEngine:
             name = egg.Lit(sp, egg.String(op))
             commands.append(egg.ActionCommand(egg.Set(sp, "operator", [egg.Lit(sp, egg.Int(number))], name)))
         return commands
+
+    def touches(self, module: Module) -> bool:
+        """May some rule match at some node of a module? If not, the stage leaves it as it is."""
+        return any(node.op in self._roots for node in walk(module.root))
+
+    @cached_property
+    def _roots(self) -> frozenset[str]:
+        """The operators at the roots of the rules' left sides."""
+        roots: set[str] = set()
+        for rule in self.rules:
+            for side in (rule.left, rule.right) if rule.both_ways else (rule.left,):
+                if isinstance(side, OpPattern):
+                    roots.update(pattern_operators(side, rule, self.library))
+        return frozenset(roots)
 
     # ---- running
 
@@ -327,6 +343,11 @@ class StageEngine:
         for row in functions["why"].rows:
             why.setdefault(class_number(row.inputs[0]), set()).add(to_int(row.inputs[1]))
         return Saturated(interner, classes, class_of, dict(ids), why, self.names, uses)
+
+
+def _memory_folder() -> str | None:
+    """A folder in memory for the files that carry facts into egglog; opening one on disk costs more than a stage."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def _number_nodes(modules: Sequence[Module]) -> dict[int, int]:

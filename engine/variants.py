@@ -32,18 +32,46 @@ class Variant:
     with_: tuple[Binding, ...]
 
 
-def variants(rule: RuleDecl, library: Library, arities: range) -> Iterator[Variant]:
-    """All variants of a rule; `arities` are the numbers of rest operands to spell out."""
+def variants(rule: RuleDecl, library: Library, widest: int) -> Iterator[Variant]:
+    """All variants of a rule, for operators of up to `widest` operands."""
     directions = [(rule.name, rule.left, rule.right)]
     if rule.both_ways:
         directions.append((f"{rule.name}/reverse", rule.right, rule.left))
     for key, left, right in directions:
         rest = next((p.name for p in leaves(left) if isinstance(p, VarPattern) and p.rest), None)
-        for count in arities if rest is not None else range(1):
+        for count in _rest_counts(left, rest, rule, library, widest) if rest is not None else (0,):
             first = Variant(rule, key, left, right, rule.guard, rule.with_)
             spelled = _spell(first, rest, count) if rest is not None else first
             for ordered in _orders(spelled.left, library, _order_free(rule)):
                 yield replace(spelled, left=ordered)
+
+
+def _rest_counts(left: Pattern, rest: str, rule: RuleDecl, library: Library, widest: int) -> list[int]:
+    """How many operands a rest variable can stand for: what the operators that it is an operand of take."""
+    owner = next(n for n in nodes(left) if any(isinstance(o, VarPattern) and o.name == rest for o in n.operands))
+    others = len(owner.operands) - 1
+    class_name = next((b.value.name for b in rule.for_ if b.name == owner.op and isinstance(b.value, Name)), None)
+    names = library.members_of(class_name) if class_name is not None else None
+    if names is None:
+        return list(range(widest - others + 1))
+    counts: set[int] = set()
+    for name in names:
+        operator = library.operator(name)
+        least = len(operator.fixed)
+        counts.update(range(least, widest + 1) if operator.variadic is not None else (least,))
+    return sorted(c - others for c in counts if 0 < c - others)
+
+
+def pattern_operators(pattern: OpPattern, rule: RuleDecl, library: Library) -> frozenset[str]:
+    """The operators that a pattern's root may be."""
+    if pattern.family is not None:
+        if pattern.family in library.monoids:
+            return frozenset({pattern.op.replace("{}", pattern.family)})
+        return frozenset(pattern.op.replace("{}", member) for member in library.monoids)
+    for binding in rule.for_:
+        if binding.name == pattern.op and isinstance(binding.value, Name):
+            return library.members_of(binding.value.name) or frozenset()
+    return frozenset({pattern.op})
 
 
 def leaves(pattern: Pattern) -> Iterator[Pattern]:

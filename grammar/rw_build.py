@@ -201,7 +201,7 @@ class RwBuilder(ExprBuilder):
     def mapped(self, c: list[Any]) -> OpPattern:
         pattern: OpPattern = c[0]
         dots: Token = c[1]
-        return replace(pattern, rest=True, span=Span(self.source, pattern.span.start, dots.end_pos))
+        return replace(pattern, rest=True, span=pattern.span.to(self.place(dots)))
 
     def bound(self, c: list[Any]) -> OpPattern:
         name: Token = c[0]

@@ -1,0 +1,194 @@
+"""What monoids mean: folding arrays along an axis, from a monoid's declaration.
+
+An accumulator is a tuple of arrays, one for each field that the monoid carries; a monoid that carries none has one.
+Expressions see an accumulator of one field as an array, others as a value with the fields as members. Elements are
+combined in adjacent pairs, then the results in adjacent pairs and so on: in order, with little rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from genrw.engine.arrays import Array, stored
+from genrw.engine.dtypes import DTYPES
+from genrw.engine.functions import Function, Misuse, Value, declare, normalise_axes
+from genrw.engine.library import Library
+from genrw.engine.monoids import accumulate_type, element_type, result_type
+from genrw.engine.numeric import Meaning, compile_numeric
+from genrw.grammar.expr_tree import Expr
+from genrw.grammar.rw_tree import FieldExpr, MonoidDecl
+
+Accumulator = tuple[Array, ...]
+
+
+class Folds:
+    """The folds of a library's monoids, each made when first asked for."""
+
+    def __init__(self, library: Library, precise: bool) -> None:
+        self.library = library
+        self.precise = precise
+        self._folds: dict[tuple[str, str], Fold] = {}
+
+    def of(self, monoid: str, dtype: str) -> Fold:
+        """The fold of a monoid over elements of a type; an accumulator's type stands for its elements'."""
+        if monoid not in self.library.monoids:
+            raise Misuse(f"`{monoid}` is not a monoid")
+        key = monoid, element_type(dtype)
+        if key not in self._folds:
+            self._folds[key] = Fold(self.library.monoids[monoid], key[1], self._compile, self.precise)
+        return self._folds[key]
+
+    def over(self, monoid: str, accumulator: Accumulator) -> Fold:
+        """The fold that an accumulator belongs to: a field of the elements' type tells that type."""
+        carried = self.library.monoids[monoid].carry if monoid in self.library.monoids else ()
+        generic = [i for i, (_, dtype) in enumerate(carried) if dtype == "T"]
+        if carried and len(carried) != len(accumulator):
+            raise Misuse(f"the accumulator of `{monoid}` has {len(carried)} fields, not {len(accumulator)}")
+        return self.of(monoid, accumulator[generic[0] if generic else 0].dtype)
+
+    def _compile(self, expr: Expr) -> Meaning:
+        scope = self.library.scope
+        return compile_numeric(expr, scope.lets, precise=self.precise, functions=scope.functions)
+
+
+class Fold:
+    """A monoid over elements of one type."""
+
+    def __init__(
+        self, monoid: MonoidDecl, dtype: str, compile_: Callable[[Expr], Meaning], precise: bool
+    ) -> None:
+        self.monoid, self.dtype, self.precise, self._compile = monoid, dtype, precise, compile_
+
+    @cached_property
+    def fields(self) -> dict[str, str]:
+        """The types of the accumulator's fields; one without name if the monoid carries none."""
+        return {name: self.dtype if d == "T" else d for name, d in self.monoid.carry} or {"": self.dtype}
+
+    @cached_property
+    def identity(self) -> Accumulator:
+        """What a fold starts from."""
+        return self._fields(self._identity, {})
+
+    @cached_property
+    def _identity(self) -> dict[str, Meaning]:
+        return self._compiled(self.monoid.identity)
+
+    @cached_property
+    def _element(self) -> dict[str, Meaning]:
+        return self._compiled(self.monoid.element)
+
+    @cached_property
+    def _combine(self) -> dict[str, Meaning]:
+        return self._compiled(self.monoid.combine)
+
+    @cached_property
+    def _finish(self) -> Meaning | None:
+        return self._compile(self.monoid.finish) if self.monoid.finish is not None else None
+
+    def _compiled(self, fields: tuple[FieldExpr, ...]) -> dict[str, Meaning]:
+        return {f.field or "": self._compile(f.value) for f in fields}
+
+    def _fields(self, meanings: Mapping[str, Meaning], env: Mapping[str, Any]) -> Accumulator:
+        env = {"type": self.dtype, **env}
+        return tuple(
+            stored(np.asarray(meanings[name](env, dtype)), dtype, self.precise)
+            for name, dtype in self.fields.items()
+        )
+
+    def _named(self, accumulator: Accumulator) -> Value:
+        """An accumulator as expressions see it."""
+        return dict(zip(self.fields, accumulator, strict=True)) if self.monoid.carry else accumulator[0]
+
+    def element(self, x: Array, position: Value) -> Accumulator:
+        """The accumulator of single elements, at these positions of their rows."""
+        if not self.monoid.element:
+            return (stored(x.values, self.dtype, self.precise),)
+        return self._fields(self._element, {"x": x, "k": position, "index": position})
+
+    def combine(self, a: Accumulator, b: Accumulator) -> Accumulator:
+        """Two accumulators in one."""
+        return self._fields(self._combine, {"a": self._named(a), "b": self._named(b)})
+
+    def finish(self, accumulator: Accumulator, count: int) -> Array:
+        """The result of a fold over so many elements."""
+        dtype = result_type(self.monoid, self.dtype)
+        if self._finish is None:
+            return accumulator[0]
+        env = {**dict(zip(self.fields, accumulator, strict=True)), "a": self._named(accumulator)}
+        values = self._finish({**env, "n": count, "type": self.dtype}, dtype)
+        return stored(np.asarray(values), dtype, self.precise)
+
+    def along(self, accumulator: Accumulator, axis: int) -> Accumulator:
+        """All accumulators along an axis combined in one; the axis stays, with length 1."""
+        lens = np.broadcast_shapes(*(array.values.shape for array in accumulator))
+        parts = tuple(Array(np.broadcast_to(a.values, lens), a.dtype) for a in accumulator)
+        count = lens[axis]
+        if count == 0:
+            shape = list(lens)
+            shape[axis] = 1
+            return tuple(Array(np.broadcast_to(a.values, shape), a.dtype) for a in self.identity)
+        while count > 1:
+            paired = count - count % 2
+            folded = self.combine(_every(parts, axis, 0, paired, 2), _every(parts, axis, 1, paired, 2))
+            if paired < count:
+                folded = _joined(folded, _every(parts, axis, paired, count, 1), axis)
+            parts, count = folded, count - count // 2
+        return parts
+
+
+def _every(parts: Accumulator, axis: int, start: int, stop: int, step: int) -> Accumulator:
+    where: list[slice] = [slice(None)] * parts[0].values.ndim
+    where[axis] = slice(start, stop, step)
+    return tuple(Array(a.values[tuple(where)], a.dtype) for a in parts)
+
+
+def _joined(a: Accumulator, b: Accumulator, axis: int) -> Accumulator:
+    pairs = zip(a, b, strict=True)
+    return tuple(Array(np.concatenate((x.values, y.values), axis), x.dtype) for x, y in pairs)
+
+
+def opened(value: Value) -> Accumulator:
+    """A value of the expression language as an accumulator."""
+    if isinstance(value, Array):
+        return (value,)
+    if isinstance(value, tuple) and value and all(isinstance(part, Array) for part in value):
+        return value
+    raise Misuse("only values of lanes can be folded")
+
+
+def closed(accumulator: Accumulator) -> Value:
+    """An accumulator as a value of the expression language."""
+    return accumulator if len(accumulator) > 1 else accumulator[0]
+
+
+def fold_functions(folds: Folds) -> dict[str, Function]:
+    """What `means` clauses may say about folding tensors."""
+    reduce_ = declare(
+        "reduce(op: string, x: any, axes: ints) -> any",
+        lambda op, x, axes: reduce_tensor(folds, op, x, axes),
+        "The elements along axes folded with a monoid; the axes stay, with length 1.",
+    )
+    return {reduce_.name: reduce_}
+
+
+def reduce_tensor(folds: Folds, op: str, x: Value, axes: tuple[int, ...]) -> Array:
+    """A tensor folded along axes, in the type the monoid accumulates in."""
+    if not isinstance(x, Array):
+        raise Misuse("`reduce` takes a tensor")
+    axes = normalise_axes(axes, x.values.ndim)
+    kept = tuple(d for d in range(x.values.ndim) if d not in axes)
+    lens = tuple(1 if d in axes else n for d, n in enumerate(x.values.shape))
+    count = int(np.prod([x.values.shape[d] for d in axes], dtype=np.int64))
+    rows = x.values.transpose(kept + tuple(sorted(axes)))
+    rows = rows.reshape((*rows.shape[: len(kept)], count))
+    monoid = folds.of(op, x.dtype).monoid
+    fold = folds.of(op, accumulate_type(monoid, x.dtype))
+    with np.errstate(all="ignore"):
+        elements = fold.element(Array(rows, x.dtype), Array(np.arange(count), "int64"))
+        result = fold.finish(fold.along(elements, len(kept)), count)
+    dtype = result_type(monoid, x.dtype)
+    assert dtype in DTYPES
+    return Array(result.values.reshape(lens), dtype)
