@@ -327,7 +327,7 @@ class _Encoder:
         for fact in FACTS:
             if fact in members:
                 self._need(fact, name)
-        if members & TYPE_MEMBERS or not members:
+        if members & TYPE_MEMBERS - set(FACTS) or not members:
             self._need("ty", name)
 
     def _native_guard(self) -> list[Any] | None:
@@ -610,10 +610,10 @@ class _Answerer:
         return make
 
     def _value(self, expr: Expr) -> Evaluator:
-        """An attribute's value in a template: an expression, or a bare word such as `block` or `sum`."""
-        if isinstance(expr, Name) and not self._is_known(expr.name):
-            word = expr.name
-            return lambda env: word  # noqa: ARG005
+        """An attribute's value in a template; a name must stand for something, a word is written in quotes."""
+        unknown = sorted(name for name in free_names(expr) if not self._is_known(name))
+        if unknown:
+            raise error(f"unknown name `{unknown[0]}`", expr.span, f'a word is written in quotes: "{unknown[0]}"')
         return self._compile(expr)
 
     def _is_known(self, name: str) -> bool:

@@ -72,6 +72,7 @@ class Language:
 # ---- literals
 
 _INTEGERS = range(-(2**63), 2**64)
+_MAX_DIGITS = 20
 # There is but one nan, so that equal texts give equal trees.
 _SPECIAL: dict[str, float | bool] = {"true": True, "false": False, "inf": math.inf, "nan": math.nan}
 _SIGNED = {"+inf": math.inf, "-inf": -math.inf, "+nan": math.nan, "-nan": math.nan}
@@ -87,24 +88,33 @@ def number(source: Source, token: Token) -> int | float:
     text: str = token.value
     if text in _SIGNED:
         return _SIGNED[text]
-    span = token_span(source, token)
     digits = text.lstrip("+-")
-    hexadecimal = digits[:2] in ("0x", "0X")
-    if not hexadecimal and not digits.isdigit():
-        value = float(text)
-        if math.isinf(value):
-            raise error(f"{quoted(text)} is larger than any float", span, "write inf if infinity is meant")
-        return value
-    # Python itself refuses to read integers of thousands of digits; leading zeros are no reason to refuse.
-    if len(digits.lstrip("0")) <= 20 and (whole := int(text, 16 if hexadecimal else 10)) in _INTEGERS:
-        return whole
-    raise error(f"{quoted(text)} does not fit in 64 bits", span, "write a float, such as 1e30")
+    if digits.isdigit() or digits[:2] in ("0x", "0X"):
+        return _integer(source, token, -1 if text[0] == "-" else 1, digits)
+    value = float(text)
+    if math.isinf(value):
+        message = f"{quoted(text)} is larger than any float"
+        raise error(message, token_span(source, token), "write inf if infinity is meant")
+    return value
+
+
+def _integer(source: Source, token: Token, sign: int, digits: str) -> int:
+    hexadecimal = not digits.isdigit()
+    significant = digits[2:] if hexadecimal else digits
+    significant = significant.lstrip("0") or "0"
+    # Python itself refuses to read thousands of digits.
+    if len(significant) <= _MAX_DIGITS:
+        value = sign * int(significant, 16 if hexadecimal else 10)
+        if value in _INTEGERS:
+            return value
+    message = f"{quoted(token)} does not fit in 64 bits"
+    raise error(message, token_span(source, token), "write a float, such as 1e30")
 
 
 def string(source: Source, token: Token) -> str:
-    """The text of a string: with JSON's escapes, or none between triple quotes."""
+    """The text of a string: with JSON's escapes, or between triple quotes none, and lines without \\r."""
     if token.startswith('"""'):
-        return token[3:-3]
+        return token[3:-3].replace("\r\n", "\n")
     try:
         return str(json.loads(token, strict=False))
     except json.JSONDecodeError as problem:

@@ -29,7 +29,6 @@ from genrw.grammar.rw_tree import (
     TargetDecl,
     VarPattern,
 )
-from genrw.grammar.source import Span
 from genrw.grammar.wording import quoted
 from lark import Token
 

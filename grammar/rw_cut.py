@@ -92,9 +92,12 @@ class Cutter:
         self._close(at)
         self._check_loose(at)
         self._loose = None
-        doc = "\n".join(_comment_text(mark["doc"]) for mark in self._doc)
-        self.parts.append(Part(at, len(self._source.text), doc))
-        self._doc = []
+        part = Part(at, len(self._source.text), "")
+        self.parts.append(part)
+        # A stage is none of the declarations: what documents the next one may stand before it.
+        if not self._source.text.startswith("stage", at):
+            part.doc = "\n".join(_comment_text(mark["doc"]) for mark in self._doc)
+            self._doc = []
 
     def _close(self, at: int) -> None:
         """Ends the declaration at hand before an offset."""

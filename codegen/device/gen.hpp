@@ -144,34 +144,38 @@ GEN_DEVICE constexpr float round_to_odd(double x)
 
 namespace detail {
 
-// Rounds to nearest even without a branch, so that loops of conversions vectorise. Normal values add their
-// rounding to the bits, subnormal ones let the addition of 0.5 cut the mantissa where half's ends.
+// All ones or all zeros: choosing by masks leaves no branch, so that loops of conversions vectorise.
+GEN_DEVICE constexpr uint32 mask_if(bool condition) { return 0u - static_cast<uint32>(condition); }
+
+// Rounds to nearest even. Normal values add their rounding to the bits, subnormal ones let the addition of 0.5 cut the mantissa where half's ends.
 GEN_DEVICE constexpr uint16 half_bits_soft(float x)
 {
     const uint32 word = bits<uint32>(x);
     const uint32 magnitude = word & 0x7fffffffu;
-    const bool is_small = magnitude < 0x38800000u;   // below 2^-14
-    const bool is_large = magnitude >= 0x47800000u;  // 65536 and beyond, infinity, nan
-    const uint32 subnormal = bits<uint32>(bits<float>(is_small ? magnitude : 0u) + 0.5f) - 0x3f000000u;
+    const uint32 small = mask_if(magnitude < 0x38800000u);   // below 2^-14
+    const uint32 large = mask_if(magnitude >= 0x47800000u);  // 65536 and beyond, infinity, nan
+    const uint32 subnormal = bits<uint32>(bits<float>(magnitude & small) + 0.5f) - 0x3f000000u;
     const uint32 normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
-    const uint32 large = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
-    return static_cast<uint16>(((word >> 16) & 0x8000u) | (is_large ? large : is_small ? subnormal : normal));
+    const uint32 overflow = 0x7c00u | (mask_if(magnitude > 0x7f800000u) & 0x0200u);
+    const uint32 finite = (subnormal & small) | (normal & ~small);
+    return static_cast<uint16>(((word >> 16) & 0x8000u) | (overflow & large) | (finite & ~large));
 }
 
 GEN_DEVICE constexpr float half_value_soft(uint16 h)
 {
     const uint32 magnitude = static_cast<uint32>(h & 0x7fff) << 13;
+    const uint32 small = mask_if(magnitude < 0x00800000u);
     const uint32 subnormal = bits<uint32>(bits<float>(magnitude + 0x38800000u) - 0x1p-14f);
-    const uint32 normal = magnitude + (magnitude >= 0x0f800000u ? 0x70000000u : 0x38000000u);
-    return bits<float>((magnitude < 0x00800000u ? subnormal : normal) | (static_cast<uint32>(h & 0x8000) << 16));
+    const uint32 normal = magnitude + 0x38000000u + (mask_if(magnitude >= 0x0f800000u) & 0x38000000u);
+    return bits<float>((subnormal & small) | (normal & ~small) | (static_cast<uint32>(h & 0x8000) << 16));
 }
 
 GEN_DEVICE constexpr uint16 bf16_bits_soft(float x)
 {
     const uint32 word = bits<uint32>(x);
     const uint32 rounded = word + 0x7fffu + ((word >> 16) & 1u);
-    const bool is_nan = (word & 0x7fffffffu) > 0x7f800000u;
-    return static_cast<uint16>((is_nan ? (word | 0x400000u) : rounded) >> 16);
+    const uint32 nan = mask_if((word & 0x7fffffffu) > 0x7f800000u);
+    return static_cast<uint16>((((word | 0x400000u) & nan) | (rounded & ~nan)) >> 16);
 }
 
 #if GEN_NVIDIA
@@ -1381,7 +1385,7 @@ GEN_DEVICE angle<T> reduce_angle(T magnitude)
     // Both ways and chosen by a mask, so that a loop over floats vectorises.
     if constexpr (sizeof(T) == sizeof(float)) {
         const angle<T> far = reduce_long(magnitude);
-        const uint32 mask = 0u - static_cast<uint32>(is_short);
+        const uint32 mask = mask_if(is_short);
         return {bits<T>((bits<uint32>(r) & mask) | (bits<uint32>(far.r) & ~mask)), (quadrant & mask) | (far.quadrant & ~mask)};
     }
 #endif
@@ -1653,49 +1657,47 @@ GEN_DEVICE typename Op::acc reduce(typename Op::acc x)
 
 namespace detail {
 
-// Applies a move of 32-bit words to a value of any size; a smaller value is padded to a word.
+// Applies a move of 32-bit words between lanes to a value of any size; a smaller value is padded to a word.
 template <class T, class Move>
-GEN_DEVICE T move_words(T x, T old, Move move)
+GEN_DEVICE T move_words(T x, Move move)
 {
     constexpr int count = (sizeof(T) + 3) / 4;
-    uint32 words[count] = {}, old_words[count] = {};
+    uint32 words[count] = {};
     __builtin_memcpy(words, &x, sizeof(T));
-    __builtin_memcpy(old_words, &old, sizeof(T));
     GEN_UNROLL
-    for (int i = 0; i < count; i++) words[i] = move(words[i], old_words[i]);
+    for (int i = 0; i < count; i++) words[i] = move(words[i]);
     __builtin_memcpy(&x, words, sizeof(T));
     return x;
 }
 
 #if GEN_AMD
 
-// Data-parallel primitives: a value from another lane of the row of 16, as part of an instruction. A lane
-// without a source, or outside the mask of rows or banks, gets the identity.
+// Data-parallel primitives: a value of another lane, from within the row of 16, as part of an instruction.
 namespace dpp {
-constexpr int swap_pairs = 0xb1;          // quad_perm 1, 0, 3, 2
-constexpr int swap_quad_halves = 0x4e;    // quad_perm 2, 3, 0, 1
+constexpr int swap_pairs = 0xb1;         // quad_perm 1, 0, 3, 2
+constexpr int swap_quad_halves = 0x4e;   // quad_perm 2, 3, 0, 1
 constexpr int mirror_half_row = 0x141;
 constexpr int mirror_row = 0x140;
-constexpr int row_shift = 0x110;          // row_shr, plus the distance
-constexpr int row_broadcast_15 = 0x142;   // a row's last lane to the next row; gfx9 only
-constexpr int row_broadcast_31 = 0x143;   // lane 31 to the upper half; gfx9 only
+constexpr int row_shift = 0x110;         // from the lane so many before
+constexpr int row_broadcast_15 = 0x142;  // a row's last lane to the next row; gfx9 only
+constexpr int row_broadcast_31 = 0x143;  // lane 31 to the upper half; gfx9 only
 }  // namespace dpp
 
-template <class Op, int Control, int Rows = 0xf, int Banks = 0xf>
+// x combined with another lane's. A lane without a source combines a zero: its result is never asked for.
+template <class Op, int Control>
 GEN_DEVICE typename Op::acc dpp_step(typename Op::acc x)
 {
-    const auto move = [](uint32 word, uint32 old) {
-        return static_cast<uint32>(__builtin_amdgcn_update_dpp(static_cast<int>(old), static_cast<int>(word),
-                                                               Control, Rows, Banks, false));
-    };
-    return Op::combine(move_words(x, Op::identity(), move), x);
+    const auto other = move_words(x, [](uint32 word) {
+        return static_cast<uint32>(__builtin_amdgcn_mov_dpp(static_cast<int>(word), Control, 0xf, 0xf, true));
+    });
+    return Op::combine(other, x);
 }
 
 // Exchanges the halves of each 32 lanes.
 template <class T>
 GEN_DEVICE T swap_sixteen(T x)
 {
-    return move_words(x, x, [](uint32 word, uint32) {
+    return move_words(x, [](uint32 word) {
 #if defined(__GFX9__)
         return static_cast<uint32>(__builtin_amdgcn_ds_swizzle(static_cast<int>(word), 0x401f));
 #else
@@ -1707,40 +1709,38 @@ GEN_DEVICE T swap_sixteen(T x)
 template <class T>
 GEN_DEVICE T read_lane(T x, int lane)
 {
-    return move_words(x, x, [lane](uint32 word, uint32) {
+    return move_words(x, [lane](uint32 word) {
         return static_cast<uint32>(__builtin_amdgcn_readlane(static_cast<int>(word), lane));
     });
 }
 
-// All 64 lanes of gfx9: the sum climbs to the last lane of each row, from row to row, and is read from lane 63.
-template <class Op>
-GEN_DEVICE typename Op::acc reduce_whole_wave(typename Op::acc x)
-{
 #if defined(__GFX9__)
+// All 64 lanes: the result gathers in the last lane of each row, then from row to row, and is read from lane 63.
+template <class Op>
+GEN_DEVICE typename Op::acc reduce_wave(typename Op::acc x)
+{
     x = dpp_step<Op, dpp::row_shift + 1>(x);
     x = dpp_step<Op, dpp::row_shift + 2>(x);
-    x = dpp_step<Op, dpp::row_shift + 4, 0xf, 0xe>(x);
-    x = dpp_step<Op, dpp::row_shift + 8, 0xf, 0xc>(x);
-    x = dpp_step<Op, dpp::row_broadcast_15, 0xa>(x);
-    x = dpp_step<Op, dpp::row_broadcast_31, 0xc>(x);
+    x = dpp_step<Op, dpp::row_shift + 4>(x);
+    x = dpp_step<Op, dpp::row_shift + 8>(x);
+    x = dpp_step<Op, dpp::row_broadcast_15>(x);
+    x = dpp_step<Op, dpp::row_broadcast_31>(x);
     return read_lane(x, 63);
-#else
-    return Op::combine(read_lane(x, 0), read_lane(x, 32));
-#endif
 }
+#endif
 
 template <class Op, int Lanes>
 GEN_DEVICE typename Op::acc reduce(typename Op::acc x)
 {
 #if defined(__GFX9__)
-    if constexpr (Lanes == 64) return reduce_whole_wave<Op>(x);
+    if constexpr (Lanes == 64) return reduce_wave<Op>(x);
 #endif
     if constexpr (Lanes >= 2) x = dpp_step<Op, dpp::swap_pairs>(x);
     if constexpr (Lanes >= 4) x = dpp_step<Op, dpp::swap_quad_halves>(x);
     if constexpr (Lanes >= 8) x = dpp_step<Op, dpp::mirror_half_row>(x);
     if constexpr (Lanes >= 16) x = dpp_step<Op, dpp::mirror_row>(x);
     if constexpr (Lanes >= 32) x = Op::combine(x, swap_sixteen(x));
-    if constexpr (Lanes >= 64) x = reduce_whole_wave<Op>(x);
+    if constexpr (Lanes >= 64) x = Op::combine(read_lane(x, 0), read_lane(x, 32));
     return x;
 }
 
@@ -1751,7 +1751,7 @@ GEN_DEVICE typename Op::acc reduce(typename Op::acc x)
 {
     GEN_UNROLL
     for (int distance = 1; distance < Lanes; distance *= 2)
-        x = Op::combine(x, move_words(x, x, [distance](uint32 word, uint32) {
+        x = Op::combine(x, move_words(x, [distance](uint32 word) {
                             return __shfl_xor_sync(0xffffffffu, word, distance);
                         }));
     return x;

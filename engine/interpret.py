@@ -1,0 +1,163 @@
+"""Programs evaluated in numpy, at any stage: tensor programs value by value, lane programs over all lanes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from genrw.engine.arrays import Array, Values, stored
+from genrw.engine.dtypes import dtype_name, numpy_dtype
+from genrw.engine.evaluate import Evaluator, at_node
+from genrw.engine.functions import Value
+from genrw.engine.ir import Module, Node, walk
+from genrw.engine.lane_program import LaneProgram
+from genrw.engine.library import Library
+from genrw.grammar.diagnostics import GenrwError, error
+
+_LANE_SORTS = ("scalar", "array", "index")
+
+
+def interpret(
+    module: Module,
+    library: Library,
+    context: Mapping[str, Any],
+    inputs: Mapping[str, Values],
+    *,
+    precise: bool = False,
+) -> dict[str, Values]:
+    """The results of a module, by name, for inputs by parameter name.
+
+    `context` is what rules may ask of the module's surroundings (`Pipeline.context`). With `precise`, floats are double
+    throughout, results too. GenrwError for inputs that do not fit, and for a lane program that reads outside
+    a tensor, writes different values to one element, or leaves one unwritten.
+    """
+    evaluator = Evaluator(library, context, precise)
+    written = written_parameters(module, library)
+    given = _inputs(module, written, inputs, precise)
+    with np.errstate(all="ignore"):
+        if any(node.type.sort in _LANE_SORTS for node in walk(module.root)):
+            outputs: dict[str, Values] = LaneProgram(module, evaluator, given, written).outputs()
+            return _named(module, outputs)
+        return _tensor_results(module, evaluator, given, written)
+
+
+def written_parameters(module: Module, library: Library) -> dict[str, Node]:
+    """The parameters that a module writes, by name, in order."""
+    found = {buffer_of(n, library).attribute("name") for n in walk(module.root) if library.role(n.op) == "write"}
+    return {p.attribute("name"): p for p in module.parameters if p.attribute("name") in found}
+
+
+def buffer_of(node: Node, library: Library) -> Node:
+    """What a write writes to."""
+    return part_of(node, library, 0)
+
+
+def part_of(node: Node, library: Library, number: int) -> Node:
+    """The operand that plays a part in its operator's role."""
+    operator = library.operator(node.op)
+    names = [decl.name for decl in operator.decl.operands]
+    return node.operands[names.index(operator.decl.role_parts[number])]
+
+
+# ---- inputs and results
+
+
+def _inputs(
+    module: Module, written: Mapping[str, Node], inputs: Mapping[str, Values], precise: bool
+) -> dict[str, Array]:
+    """The given arrays by parameter name, checked; GenrwError names the first that is missing, wrong or unknown."""
+    wanted = {p.attribute("name"): p for p in module.parameters if p.attribute("name") not in written}
+    for name in inputs:
+        if name not in wanted:
+            raise error(f"module `{module.name}` has no input `{name}`", remedy=_inputs_are(wanted))
+    return {name: _input(name, p, inputs.get(name), precise) for name, p in wanted.items()}
+
+
+def _inputs_are(names: Iterable[str]) -> str:
+    listed = ", ".join(names)
+    return f"its inputs are {listed}" if listed else "it has no inputs"
+
+
+def _input(name: str, parameter: Node, given: Values | None, precise: bool) -> Array:
+    if given is None:
+        raise error(f"there is no value for the input `{name}`", parameter.span)
+    values, type_ = np.asarray(given), parameter.type
+    dtype = dtype_name(values.dtype)
+    if dtype != type_.dtype:
+        raise error(f"the input `{name}` is of type {type_.dtype}, not {dtype or values.dtype}", parameter.span)
+    if values.shape != type_.lens:
+        raise error(f"the input `{name}` has lens {list(type_.lens)}, not {list(values.shape)}", parameter.span)
+    return stored(values, type_.dtype, precise)
+
+
+def _named(module: Module, outputs: Mapping[str, Values]) -> dict[str, Values]:
+    """Output parameters under the names of the results that they hold."""
+    return unique((module.outputs.get(name, name), values) for name, values in outputs.items())
+
+
+def unique(results: Iterable[tuple[str, Values]]) -> dict[str, Values]:
+    """Results by name; a name met again gets a number."""
+    found: dict[str, Values] = {}
+    for wanted, values in results:
+        name, count = wanted, 0
+        while name in found:
+            count += 1
+            name = f"{wanted}_{count}"
+        found[name] = values
+    return found
+
+
+# ---- tensor programs
+
+
+def _tensor_results(
+    module: Module, evaluator: Evaluator, inputs: Mapping[str, Array], written: Mapping[str, Node]
+) -> dict[str, Values]:
+    library = evaluator.library
+    values: dict[int, Value] = {}
+    outputs: dict[str, Values] = {}
+    for node in walk(module.root):
+        if node is module.root:
+            continue
+        if library.role(node.op) == "write":
+            buffer, tensor = buffer_of(node, library), part_of(node, library, 1)
+            outputs[buffer.attribute("name")] = _copied(buffer, values[id(tensor)], evaluator.precise)
+        else:
+            values[id(node)] = _tensor_value(node, evaluator, values, inputs)
+    if module.root.op == library.boundary("result").name:
+        found = [(n.name or n.op, values[id(n)].finished(n.type.dtype, evaluator.precise)) for n in module.root.operands]
+        return unique(found)
+    return _named(module, {name: outputs[name] for name in written})
+
+
+def _copied(buffer: Node, value: Array, precise: bool) -> Values:
+    return value.finished(buffer.type.dtype, precise).reshape(buffer.type.lens)
+
+
+def _tensor_value(
+    node: Node, evaluator: Evaluator, values: Mapping[int, Value], inputs: Mapping[str, Array]
+) -> Value:
+    library = evaluator.library
+    role = library.role(node.op)
+    if node.op == library.boundary("input").name:
+        return inputs.get(node.attribute("name"), node.type)
+    if node.op == library.boundary("constant").name:
+        return evaluator.constant(node, node.type.lens)
+    if role == "alloc":
+        return node.type
+    if role == "boundary":
+        raise at_node(node, "cannot stand in a tensor program")
+    value = evaluator.value(node, [values[id(o)] for o in node.operands])
+    return _of_shape(node, value)
+
+
+def _of_shape(node: Node, value: Value) -> Array:
+    """The value, which has to have the shape that its type says."""
+    if not isinstance(value, Array) or value.values.shape != node.type.lens:
+        found = list(value.values.shape) if isinstance(value, Array) else "another kind of value"
+        raise at_node(node, f"means a tensor of lens {found}, but its type says {list(node.type.lens)}")
+    return value
+
+
+__all__ = ["GenrwError", "interpret", "numpy_dtype", "written_parameters"]
