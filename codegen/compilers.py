@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -26,6 +27,7 @@ from genrw.grammar.diagnostics import GenrwError, error
 _SHOWN_ERROR_LINES = 12
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _SYSTEM_COMPILERS = ("g++", "clang++", "c++")
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"gen\.hpp"[ \t]*$', re.MULTILINE)
 _HOST_FLAGS = (
     *("-std=c++17", "-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
     *("-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-w"),
@@ -42,8 +44,12 @@ def device_header() -> str:
 
 
 def translation_unit(source: str, kernel: str) -> str:
-    """The device header and a kernel's source as one text, with line marks so that errors name the right line."""
-    return f'#line 1 "gen.hpp"\n{device_header()}\n#line 1 "{kernel}.hip"\n{source}\n'
+    """The device header and a kernel's source as one text, marked so that messages name the source's lines.
+
+    Printed sources say `#include "gen.hpp"`; here the header is in place already.
+    """
+    body = _INCLUDE.sub("", source)
+    return f'#line 1 "gen.hpp"\n{device_header()}\n#line 1 "{kernel}.hip"\n{body}\n'
 
 
 # ---- running a compiler -----------------------------------------------------------------------------------

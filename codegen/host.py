@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -76,15 +77,14 @@ class HostKernel:
             raise TypeError(f"{self.name} takes {len(self.arg_types)} arguments, got {len(arrays)}")
         held = [_argument(*pair) for pair in zip(self.arg_types, arrays, strict=True)]
         pointers = (ctypes.c_void_p * max(1, len(held)))(*(array.ctypes.data for array in held))
-        count = threads if threads is not None else self._threads(held, groups)
-        bounds = [groups * i // count for i in range(count + 1)]
-        ranges = list(zip(bounds, bounds[1:], strict=False))
+        count = min(groups, threads) if threads is not None else self._threads(held, groups)
+        ranges = list(pairwise(groups * i // count for i in range(count + 1))) if groups > 0 else []
 
         def run(first: int, last: int) -> int:
             memory = _lane_memory(self._memory_bytes)
             return int(self._library.gen_run(pointers, first, last, order, memory))
 
-        results = [run(*ranges[0])] if count == 1 else list(_pool().map(lambda r: run(*r), ranges))
+        results = [run(*r) for r in ranges] if len(ranges) <= 1 else _pool().map(lambda r: run(*r), ranges)
         for status in results:
             if status != 0:
                 raise error(f"kernel {self.name}: {_FAILURES[status]}")

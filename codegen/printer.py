@@ -209,9 +209,12 @@ class _Printer:
             return f"{node.name or self.names.get(id(node.operands[0]), 'value')}_in"
         if node.name is not None:
             return node.name
-        if role == "index_leaf" and self.library.operator(node.op).decl.role_parts:
-            return "step"
-        return node.op
+        called = self.library.operator(node.op).decl.called
+        if called is None:
+            return node.op
+        for name, value in node.attributes:
+            called = called.replace(f"{{{name}}}", str(value))
+        return called
 
     def _table(self, node: Node) -> None:
         dtype = DTYPES[node.type.dtype]
@@ -274,7 +277,8 @@ class _Printer:
             self._declare(item, depth, self._emit(item, None))
 
     def _declare(self, item: Placed, depth: int, text: str) -> None:
-        self._line(depth, f"const {self._cpp_type(item)} {self.names[id(item.node)]} = {text};")
+        type_ = "auto" if item.node.type.sort == "array" else self._cpp_type(item)
+        self._line(depth, f"const {type_} {self.names[id(item.node)]} = {text};")
 
     def _cpp_type(self, item: Placed, element: bool = False) -> str:
         type_ = item.node.type
@@ -371,8 +375,10 @@ class _Printer:
         """Is the value written into its user, without a line of its own?"""
         node = item.node
         role = self.library.role(node.op)
+        if self._is_step(node):
+            return False
         if role in ("read", "sync", "fold", "alloc") or item.folds_loop or len(item.users) != 1:
-            return role == "index_leaf" and not self.library.operator(node.op).decl.role_parts and not item.wide
+            return role == "index_leaf" and not item.wide
         user = item.users[0]
         if user.loop != item.loop or (item.wide and not (user.wide and (item.cheap or self._same_place(item, user)))):
             return False
@@ -381,6 +387,11 @@ class _Printer:
         if user.folds_loop or (node.type.size and not item.wide):
             return False
         return len(self._emit(item, None)) <= _LONGEST_INLINE
+
+    def _is_step(self, node: Node) -> bool:
+        """Is the node the counter of a pass loop?"""
+        operator = self.library.operator(node.op)
+        return operator.role == "index_leaf" and bool(operator.decl.role_parts)
 
     def _same_place(self, a: Placed, b: Placed) -> bool:
         return (a.slot, a.level) == (b.slot, b.level)
@@ -427,7 +438,7 @@ class _Printer:
             },
             "result": self.names.get(id(node), ""),
             "type": cpp_type(node.type.dtype) if node.type.dtype else "",
-            "i": _SHARE_VARIABLE,
+            "share": _SHARE_VARIABLE,
             "target": self.context["target"].values,
         }
         if item.folds_loop:
@@ -445,7 +456,7 @@ class _Printer:
     def _typed(self, item: Placed, inside: set[int] | None, operator: Operator, outer: str) -> Text:
         """An operand; pointwise operators take half and bf16 as float."""
         compute = self._compute_type(item.node.type)
-        if operator.role != "pointwise" or compute is None:
+        if operator.role != "pointwise" or compute is None or self._converts(operator):
             return self._operand(item, inside, outer)
         text = self._operand(item, inside, "cond")
         return Text(f"{compute}({text})", "atom", text.about)
@@ -457,8 +468,12 @@ class _Printer:
         dtype = DTYPES[type_.dtype]
         return dtype.compute if dtype.compute != dtype.name else None
 
+    def _converts(self, operator: Operator) -> bool:
+        """Does the operator take its operand as it is, because its result's type is one of its attributes?"""
+        return operator.result_sort is None and operator.result_dtype in operator.attributes
+
     def _rounded(self, operator: Operator, node: Node, text: Text) -> Text:
-        if operator.role != "pointwise" or self._compute_type(node.type) is None:
+        if operator.role != "pointwise" or self._compute_type(node.type) is None or self._converts(operator):
             return text
         return Text(f"{cpp_type(node.type.dtype)}({text})", "atom")
 

@@ -244,8 +244,11 @@ class _Builds(frozenset[str]):
         return self.open or super().__contains__(op)
 
 
-def written_nodes(graph: Saturated, modules: Sequence[Module]) -> dict[int, Node]:
-    """The written node of each class that has one, named ones first, then in program order."""
+def written_nodes(graph: Saturated, modules: Sequence[Module], library: Library) -> dict[int, Node]:
+    """The written node of each class that has one, named ones first, then in program order.
+
+    A tensor's element has none of its own and takes the tensor's.
+    """
     written: dict[int, Node] = {}
     for module in modules:
         for node in walk(module.root):
@@ -253,4 +256,11 @@ def written_nodes(graph: Saturated, modules: Sequence[Module]) -> dict[int, Node
             known = written.get(number)
             if known is None or (known.name is None and node.name is not None):
                 written[number] = node
+    elements = {op.name for op in library.operators.values() if op.role == "element"}
+    for number, nodes in graph.classes.items():
+        for node in nodes:
+            if node.op in elements and node.operands[0] in written:
+                known = written.get(number)
+                if known is None or known.name is None:
+                    written[number] = written[node.operands[0]]
     return written

@@ -32,6 +32,7 @@ ROLES = {
     "pointwise": "computes each element from the operands' elements at the same index",
     "fold": "combines many elements into one with a monoid: the whole row, or a lane's, wave's or block's share",
     "index_map": "its element at an index is its operand's element at another index",
+    "element": "a tensor's element at an index; its parts are the tensor and the index",
     "read": "reads memory",
     "write": "writes memory; its parts are the buffer, the index and the value",
     "alloc": "reserves workgroup memory",

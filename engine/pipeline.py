@@ -132,7 +132,7 @@ class Pipeline:
         graph = engine.run(modules, contexts)
         self._record(graph, trace)
         extractor = Extractor(self.library, stage, graph, engine.rules)
-        names = written_nodes(graph, modules)
+        names = written_nodes(graph, modules, self.library)
         lowered = []
         for module, context in zip(modules, contexts, strict=True):
             lowered.append(self._finish(module, stage, extractor, context, names, options, trace))

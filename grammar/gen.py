@@ -214,7 +214,6 @@ _WORDS = {
     "NUMBER": "a number",
     "STRING": "a string",
     "_STRIDES": "`,`",
-    "$END": "the end of the line",
 }
 
 _CHARACTERS = {

@@ -230,7 +230,7 @@ _GROUPS = (
     Group("an operator", _INFIX),
     Group("a pattern", _PATTERN),
     _clauses("a rule", "when with for contract replaces"),
-    _clauses("an operator", "role at commutative requires means emit device stuck cost domain lo hi pow2"),
+    _clauses("an operator", "role at commutative requires means emit device stuck called cost domain lo hi pow2"),
     _clauses("a monoid", "carry element identity combine finish result accumulate domain"),
 )
 
@@ -243,7 +243,6 @@ _WORDS = {
     "FOR": "`for`",
     "IN": "`in`",
     "MINUS": "`-`",
-    "$END": "the end of the declaration",
 }
 
 _CHARACTERS = {

@@ -164,6 +164,8 @@ def _op(op: OpDecl) -> Iterator[str]:
     for requirement in op.requires:
         yield f"  requires {print_expr(requirement.condition)} {show_string(requirement.message)}"
     yield from _expression("means", op.means)
+    if op.called is not None:
+        yield f"  called {_show_text(op.called)}"
     if op.stuck is not None:
         yield f"  stuck {_show_text(op.stuck)}"
     if op.emit is not None:

@@ -54,7 +54,8 @@ class Requirement:
 
 @dataclass(frozen=True)
 class OpDecl(Declared):
-    """An operator. `family` is the placeholder of a name like `reduce_{op: monoid}` (name: "reduce_{op}"),
+    """An operator. `stuck` is what to say when no rule lowers it; `called` names its values in printed kernels, with
+    `{attribute}` holes. `family` is the placeholder of a name like `reduce_{op: monoid}` (name: "reduce_{op}"),
     `family_type` what it ranges over.
 
     `result` is an expression over the operands and attributes: a dtype variable or class name alone for
@@ -76,6 +77,7 @@ class OpDecl(Declared):
     precedence: str | None = None
     device: str | None = None
     stuck: str | None = None
+    called: str | None = None
     cost: Expr | None = None
     domain: tuple[Expr, ...] = ()
     lo: Expr | None = None

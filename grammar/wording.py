@@ -73,7 +73,7 @@ class Critic:
         mistake = self._mistakes.get((state, type_, text)) or self._mistakes.get((state, type_, None))
         if mistake is not None:
             return Diagnostic(mistake.message.replace("{found}", found), span, mistake.remedy)
-        return self._expected(problem, span, found)
+        return self._expected(problem, span, found, self._wording.wholes[rule])
 
     def _found(self, source: Source, token: Token, rule: str) -> tuple[Span, str]:
         if token.type == "$END":
@@ -102,8 +102,10 @@ class Critic:
 
     # ---- what could have stood there
 
-    def _expected(self, problem: UnexpectedToken, span: Span, found: str) -> Diagnostic:
+    def _expected(self, problem: UnexpectedToken, span: Span, found: str, whole: str) -> Diagnostic:
         accepted = set(problem.accepts or problem.expected)
+        if not accepted:
+            return Diagnostic(f"the {whole} ends before {found}", span)
         remedy = self._similar(problem.token, accepted)
         words = []
         for group in self._wording.groups:
@@ -111,8 +113,9 @@ class Critic:
                 accepted -= group.terminals
                 words.append(group.word)
                 remedy = remedy or group.remedy
-        words += sorted(map(self._word, accepted))
-        if not words or len(words) > _MAX_LISTED:
+        words += sorted(self._word(terminal) for terminal in accepted - {"$END"})
+        words += [f"the end of the {whole}"] if "$END" in accepted else []
+        if len(words) > _MAX_LISTED:
             return Diagnostic(f"{found} cannot stand here", span, remedy)
         return Diagnostic(f"expected {_either(words)}, found {found}", span, remedy)
 

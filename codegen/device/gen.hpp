@@ -97,6 +97,29 @@ struct same<A, A>
     static constexpr bool value = true;
 };
 
+// A parameter of this type takes part in no deduction: arguments are converted to what others decide.
+template <class T>
+struct given
+{
+    using type = T;
+};
+template <class T>
+using as_given = typename given<T>::type;
+
+// What two index or number types meet in: their own type if it is one, else what C++ adds them in.
+template <class A, class B>
+struct common_type
+{
+    using type = decltype(A() + B());
+};
+template <class A>
+struct common_type<A, A>
+{
+    using type = A;
+};
+template <class A, class B>
+using common = typename common_type<A, B>::type;
+
 template <class T>
 inline constexpr bool is_float = same<T, float>::value || same<T, double>::value;
 template <class T>
@@ -430,6 +453,7 @@ template <class Kernel>
 inline status run(const Kernel& kernel, long long first, long long last, unsigned seed, void*)
 {
     const long long count = last - first;
+    if (count <= 0) return finished;
     const group_order order(count, seed == 0 ? count : GEN_COOPERATIVE ? 1 : 16, seed);
     for (long long i = 0; i < order.chunks; i++) {
         poison_lds(GEN_COOPERATIVE && seed != 0);
@@ -805,37 +829,43 @@ GEN_WRAPPING(mul, *)
 #undef GEN_WRAPPING
 
 /// a / b towards zero, which never traps: division by zero gives 0, lowest / -1 wraps.
-template <class T>
-GEN_DEVICE constexpr T trunc_div(T a, T b)
+template <class A, class B>
+GEN_DEVICE constexpr detail::common<A, B> trunc_div(A a, B b)
 {
-    const bool minus_one = lowest<T>() < 0 && b == static_cast<T>(-1);
-    const T quotient = static_cast<T>(a / (b == 0 || minus_one ? static_cast<T>(1) : b));
-    return b == 0 ? static_cast<T>(0) : minus_one ? sub(static_cast<T>(0), a) : quotient;
+    using T = detail::common<A, B>;
+    const T dividend = static_cast<T>(a), divisor = static_cast<T>(b);
+    const bool minus_one = lowest<T>() < 0 && divisor == static_cast<T>(-1);
+    const T quotient = static_cast<T>(dividend / (divisor == 0 || minus_one ? static_cast<T>(1) : divisor));
+    return divisor == 0 ? static_cast<T>(0) : minus_one ? sub(static_cast<T>(0), dividend) : quotient;
 }
 
 /// The remainder of trunc_div: it has the sign of a. 0 where b is 0.
-template <class T>
-GEN_DEVICE constexpr T trunc_mod(T a, T b)
+template <class A, class B>
+GEN_DEVICE constexpr detail::common<A, B> trunc_mod(A a, B b)
 {
-    return b == 0 ? static_cast<T>(0) : sub(a, mul(trunc_div(a, b), b));
+    using T = detail::common<A, B>;
+    const T rest = sub(static_cast<T>(a), mul(trunc_div(a, b), static_cast<T>(b)));
+    return b == 0 ? static_cast<T>(0) : rest;
 }
 
 /// a / b towards minus infinity, in the same way.
-template <class T>
-GEN_DEVICE constexpr T floor_div(T a, T b)
+template <class A, class B>
+GEN_DEVICE constexpr detail::common<A, B> floor_div(A a, B b)
 {
+    using T = detail::common<A, B>;
     const T rest = trunc_mod(a, b);
     const bool below = rest != 0 && (rest < 0) != (b < 0);
     return sub(trunc_div(a, b), static_cast<T>(below));
 }
 
 /// The remainder of floor_div: it has the sign of b. 0 where b is 0.
-template <class T>
-GEN_DEVICE constexpr T floor_mod(T a, T b)
+template <class A, class B>
+GEN_DEVICE constexpr detail::common<A, B> floor_mod(A a, B b)
 {
+    using T = detail::common<A, B>;
     const T rest = trunc_mod(a, b);
     const bool below = rest != 0 && (rest < 0) != (b < 0);
-    return below ? add(rest, b) : rest;
+    return below ? add(rest, static_cast<T>(b)) : rest;
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -896,23 +926,52 @@ GEN_DEVICE constexpr bool isinf(T x)
     return abs(x) == highest<T>();
 }
 
-// The smaller and the greater of two values; nan if either is.
+namespace detail {
+
+#if GEN_AMD
+#if __has_builtin(__builtin_elementwise_minimum)
+#define GEN_NATIVE_MINIMUM 1
+GEN_DEVICE float native_min(float a, float b) { return __builtin_elementwise_minimum(a, b); }
+GEN_DEVICE double native_min(double a, double b) { return __builtin_elementwise_minimum(a, b); }
+GEN_DEVICE float native_max(float a, float b) { return __builtin_elementwise_maximum(a, b); }
+GEN_DEVICE double native_max(double a, double b) { return __builtin_elementwise_maximum(a, b); }
+#endif
+#endif
+
 template <class T>
-GEN_DEVICE T min(T a, T b)
+GEN_DEVICE T smaller(T a, T b)
 {
-#if GEN_AMD && __has_builtin(__builtin_elementwise_minimum)
-    if constexpr (detail::is_float<T>) return __builtin_elementwise_minimum(a, b);
+#if GEN_NATIVE_MINIMUM
+    if constexpr (is_float<T>) return native_min(a, b);
 #endif
     return a < b || isnan(a) ? a : b;
 }
 
 template <class T>
-GEN_DEVICE T max(T a, T b)
+GEN_DEVICE T greater(T a, T b)
 {
-#if GEN_AMD && __has_builtin(__builtin_elementwise_maximum)
-    if constexpr (detail::is_float<T>) return __builtin_elementwise_maximum(a, b);
+#if GEN_NATIVE_MINIMUM
+    if constexpr (is_float<T>) return native_max(a, b);
 #endif
     return a > b || isnan(a) ? a : b;
+}
+
+}  // namespace detail
+
+/// The smaller of two values; nan if either is.
+template <class A, class B>
+GEN_DEVICE detail::common<A, B> min(A a, B b)
+{
+    using T = detail::common<A, B>;
+    return detail::smaller<T>(static_cast<T>(a), static_cast<T>(b));
+}
+
+/// The greater of two values; nan if either is.
+template <class A, class B>
+GEN_DEVICE detail::common<A, B> max(A a, B b)
+{
+    using T = detail::common<A, B>;
+    return detail::greater<T>(static_cast<T>(a), static_cast<T>(b));
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -1548,8 +1607,8 @@ GEN_DEVICE array<T, Size> strided_load(const T* p, I base)
 }
 
 /// The same where chunk j is read only if first + j * Stride < limit, and is `fill` otherwise.
-template <int Size, int Stride, int Vector = 1, class T, class I, class J>
-GEN_DEVICE array<T, Size> strided_load(const T* p, I base, J first, J limit, T fill)
+template <int Size, int Stride, int Vector = 1, class T, class I, class J, class L>
+GEN_DEVICE array<T, Size> strided_load(const T* p, I base, J first, L limit, detail::as_given<T> fill)
 {
     static_assert(Size % Vector == 0, "a strided load takes whole chunks");
     array<T, Size> result;
@@ -1574,8 +1633,8 @@ GEN_DEVICE void strided_store(T* p, I base, const array<T, Size>& values)
 }
 
 /// The same where chunk j is written only if first + j * Stride < limit.
-template <int Size, int Stride, int Vector = 1, class T, class I, class J>
-GEN_DEVICE void strided_store(T* p, I base, J first, J limit, const array<T, Size>& values)
+template <int Size, int Stride, int Vector = 1, class T, class I, class J, class L>
+GEN_DEVICE void strided_store(T* p, I base, const array<T, Size>& values, J first, L limit)
 {
     static_assert(Size % Vector == 0, "a strided store takes whole chunks");
     GEN_UNROLL
@@ -1586,14 +1645,14 @@ GEN_DEVICE void strided_store(T* p, I base, J first, J limit, const array<T, Siz
 
 /// p[i], or `fill` without touching memory.
 template <class T, class I>
-GEN_DEVICE T load_if(const T* p, I i, bool ok, T fill)
+GEN_DEVICE T load_if(const T* p, I i, bool ok, detail::as_given<T> fill)
 {
     return ok ? p[i] : fill;
 }
 
 /// p[i], or `fill` where i is negative.
 template <class T, class I>
-GEN_DEVICE T conditional_load(const T* p, I i, T fill)
+GEN_DEVICE T conditional_load(const T* p, I i, detail::as_given<T> fill)
 {
     return load_if(p, i, i >= 0, fill);
 }
@@ -1657,15 +1716,16 @@ GEN_DEVICE typename Op::acc reduce(typename Op::acc x)
 
 namespace detail {
 
-// Applies a move of 32-bit words between lanes to a value of any size; a smaller value is padded to a word.
+// Applies move(word, old word) to the 32-bit words of a value of any size; a smaller value is padded to a word.
 template <class T, class Move>
-GEN_DEVICE T move_words(T x, Move move)
+GEN_DEVICE T move_words(T x, T old, Move move)
 {
     constexpr int count = (sizeof(T) + 3) / 4;
-    uint32 words[count] = {};
+    uint32 words[count] = {}, old_words[count] = {};
     __builtin_memcpy(words, &x, sizeof(T));
+    __builtin_memcpy(old_words, &old, sizeof(T));
     GEN_UNROLL
-    for (int i = 0; i < count; i++) words[i] = move(words[i]);
+    for (int i = 0; i < count; i++) words[i] = move(words[i], old_words[i]);
     __builtin_memcpy(&x, words, sizeof(T));
     return x;
 }
@@ -1683,25 +1743,27 @@ constexpr int row_broadcast_15 = 0x142;  // a row's last lane to the next row; g
 constexpr int row_broadcast_31 = 0x143;  // lane 31 to the upper half; gfx9 only
 }  // namespace dpp
 
-// x combined with another lane's. A lane without a source combines a zero: its result is never asked for.
+// x combined with another lane's value; a lane without a source combines the identity.
 template <class Op, int Control>
 GEN_DEVICE typename Op::acc dpp_step(typename Op::acc x)
 {
-    const auto other = move_words(x, [](uint32 word) {
-        return static_cast<uint32>(__builtin_amdgcn_mov_dpp(static_cast<int>(word), Control, 0xf, 0xf, true));
-    });
-    return Op::combine(other, x);
+    const auto move = [](uint32 word, uint32 old) {
+        return static_cast<uint32>(__builtin_amdgcn_update_dpp(static_cast<int>(old), static_cast<int>(word),
+                                                               Control, 0xf, 0xf, false));
+    };
+    return Op::combine(move_words(x, Op::identity(), move), x);
 }
 
 // Exchanges the halves of each 32 lanes.
 template <class T>
 GEN_DEVICE T swap_sixteen(T x)
 {
-    return move_words(x, [](uint32 word) {
+    return move_words(x, x, [](uint32 word, uint32 old) {
 #if defined(__GFX9__)
+        (void)old;
         return static_cast<uint32>(__builtin_amdgcn_ds_swizzle(static_cast<int>(word), 0x401f));
 #else
-        return static_cast<uint32>(__builtin_amdgcn_permlanex16(word, word, 0x76543210u, 0xfedcba98u, false, false));
+        return static_cast<uint32>(__builtin_amdgcn_permlanex16(old, word, 0x76543210u, 0xfedcba98u, false, false));
 #endif
     });
 }
@@ -1709,13 +1771,14 @@ GEN_DEVICE T swap_sixteen(T x)
 template <class T>
 GEN_DEVICE T read_lane(T x, int lane)
 {
-    return move_words(x, [lane](uint32 word) {
+    return move_words(x, x, [lane](uint32 word, uint32) {
         return static_cast<uint32>(__builtin_amdgcn_readlane(static_cast<int>(word), lane));
     });
 }
 
 #if defined(__GFX9__)
 // All 64 lanes: the result gathers in the last lane of each row, then from row to row, and is read from lane 63.
+// No mask of rows or banks is needed: what other lanes hold meanwhile never reaches lane 63.
 template <class Op>
 GEN_DEVICE typename Op::acc reduce_wave(typename Op::acc x)
 {
@@ -1751,7 +1814,7 @@ GEN_DEVICE typename Op::acc reduce(typename Op::acc x)
 {
     GEN_UNROLL
     for (int distance = 1; distance < Lanes; distance *= 2)
-        x = Op::combine(x, move_words(x, [distance](uint32 word) {
+        x = Op::combine(x, move_words(x, x, [distance](uint32 word, uint32) {
                             return __shfl_xor_sync(0xffffffffu, word, distance);
                         }));
     return x;
