@@ -8,6 +8,7 @@ from typing import Any
 
 from genrw.engine.context import Record
 from genrw.engine.dtypes import DTYPES
+from genrw.engine.graph import GraphFacts
 from genrw.engine.ir import Module, Node, walk
 from genrw.engine.library import Library
 from genrw.engine.monoids import element_type
@@ -85,7 +86,7 @@ def space_record(module: Module, library: Library) -> Record:
     """The space as rules see it.
 
     lens, axes; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least; `operations`
-    per element; `folds`, their number; `item`, the bytes of the smallest element type read or written; `wide` those of
+    per element; `folds`, their number; `passes` over a row that is not kept; `item`, the bytes of the smallest element type read or written; `wide` those of
     the largest; `min_stride`, the least distance of neighbours along a row in any parameter; `fast`, whether the last
     axis longer than 1 is part of the row.
     """
@@ -102,6 +103,8 @@ def space_record(module: Module, library: Library) -> Record:
         "elements": prod(lens),
         "bytes": sum(t.type.elements * _itemsize(t.type.dtype) for t in tensors if t.type.sort == "tensor"),
         "folds": sum(1 for node in walk(module.root) if library.role(node.op) == "fold"),
+        "passes": max(GraphFacts.of(module, library).depth.values(), default=0)
+        + any(_stored(n).type.elements == prod(lens) for n in module.root.operands),
         "operations": sum(1 for node in walk(module.root) if library.role(node.op) == "pointwise"),
         "item": min(items),
         "wide": max(items),

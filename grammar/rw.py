@@ -20,7 +20,7 @@ from genrw.grammar.rw_cut import DECLARATIONS, Block, Cutter, Part
 from genrw.grammar.rw_print import print_declaration, print_pattern, print_rw
 from genrw.grammar.rw_tree import Declaration, Example, RuleFile
 from genrw.grammar.source import Source, Span
-from genrw.grammar.wording import Group, Mistake, Wording
+from genrw.grammar.wording import Group, Mistake, Wording, quoted
 
 __all__ = ["parse_expr", "parse_rw", "print_declaration", "print_expr", "print_pattern", "print_rw"]
 
@@ -68,7 +68,7 @@ def _parse(source: Source, text: str, start: int, end: int, rule: str) -> Any:
     try:
         tree = _LANGUAGE.parse(source, text, start, end, rule)
     except GenrwError as problem:
-        raise _unbalanced(source, text, start, end) or _with_remedy(problem) from None
+        raise _refine(problem, source, text, start, end) from None
     if end - start > _MAX_DEPTH:
         _check_depth(tree)
     return tree
@@ -86,16 +86,26 @@ def _unbalanced(source: Source, text: str, start: int, end: int) -> GenrwError |
     return GenrwError(brackets.never_closed()) if brackets.open else None
 
 
-def _with_remedy(problem: GenrwError) -> GenrwError:
-    """Adds what the place tells: a comment taken for a division, a declaration's keyword misspelt."""
+_GUARD_FIRST = re.compile(r"rule\s+\w+\s+when\s+")
+_STRAY = "{found} belongs to no part of the rule"
+
+
+def _refine(problem: GenrwError, source: Source, text: str, start: int, end: int) -> GenrwError:
+    """Says better what is wrong where the text around it tells more than the parser's state."""
+    unbalanced = _unbalanced(source, text, start, end)
     (found,) = problem.diagnostics
-    if found.span is None:
-        return problem
-    if "//" in found.span.source.line(found.span.line)[: found.span.column - 1]:
-        return GenrwError(replace(found, remedy="behind an expression `//` divides; write comments with #"))
-    if found.span.column == 1 and found.span.text.isidentifier():
-        return GenrwError(replace(found, remedy=DECLARATIONS))
-    return problem
+    if unbalanced or found.span is None:
+        return unbalanced or problem
+    at, word = found.span.start, quoted(found.span.text)
+    if "//" in source.line(found.span.line)[: found.span.column - 1]:
+        found = replace(found, remedy="behind an expression `//` divides; write comments with #")
+    elif found.span.column == 1 and found.span.text.isidentifier():
+        found = replace(found, remedy=DECLARATIONS)
+    elif _GUARD_FIRST.fullmatch(text, start, at):
+        found = replace(found, message="the guard stands before the pattern")
+    elif found.message == _STRAY.replace("{found}", word) and _unbalanced(source, text, start, at):
+        found = Diagnostic(f"`,` is missing before {word}", found.span)
+    return GenrwError(found)
 
 
 def _check_depth(tree: Any) -> None:
@@ -179,7 +189,7 @@ _MISTAKES = (
     Mistake("a rule has one arrow", "write a second rule", _after(_TEMPLATES, "=>", "<=>")),
     Mistake("a condition is a `when` clause", "write when CONDITION", _after((*_LEFTS, *_TEMPLATES), "if")),
     Mistake(
-        "{found} belongs to no part of the rule",
+        _STRAY,
         "a rule is: its name, pattern, `when` guard, `=>`, template, other clauses",
         _after(_LEFTS, "d"),
     ),
@@ -230,7 +240,9 @@ _GROUPS = (
     Group("an operator", _INFIX),
     Group("a pattern", _PATTERN),
     _clauses("a rule", "when with for contract replaces"),
-    _clauses("an operator", "role at commutative requires means emit device stuck called cost domain lo hi pow2"),
+    _clauses(
+        "an operator", "role at commutative requires means emit device stuck called cost domain lo hi pow2"
+    ),
     _clauses("a monoid", "carry element identity combine finish result accumulate domain"),
 )
 

@@ -44,9 +44,7 @@ _SCAN = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 _BLANK = re.compile(r"(?:\s+|#[^\n]*|//[^\n]*)*")
-_CONTEXT = re.compile(
-    r"[ \t]*(\[[^\n]*?\](?=[ \t]*(?:#|//|\r?$)))?[ \t]*(?:(?:#|//)[^\n]*)?\r?$", re.MULTILINE
-)
+_CONTEXT = re.compile(r"[ \t]*(\[(?:[^][\n]|\[[^][\n]*\])*\])")
 _INDENT = re.compile(r"([ \t]*)([^\n]*)(?:\n|\Z)")
 _HEADING = re.compile(r"(?:(?:#|//(?!/))[^\n]*(?:\n|\Z))*")
 
@@ -127,18 +125,14 @@ class Cutter:
 
     def _block(self, mark: re.Match[str]) -> int:
         """Notes a block and blanks it out; where the text goes on after it."""
-        text, source = self._source.text, self._source
-        start, after = mark.start("block"), mark.end()
+        text, start, after = self._source.text, mark.start("block"), mark.end()
         context = _CONTEXT.match(text, after)
-        if context is None:
-            line_end = text.find("\n", after)
-            span = Span(source, after, len(text) if line_end < 0 else line_end)
-            self._errors.add(Diagnostic(f"the program of `{mark['block']}` begins on the next line", span))
-        first = text.find("\n", after) + 1 or len(text)
-        end = _block_end(text, first, len(mark["indent"].expandtabs()))
+        next_line = text.find("\n", after) + 1 or len(text)
+        end = _block_end(text, next_line, len(mark["indent"].expandtabs()))
         if self._loose is None:
-            where = context.span(1) if context is not None and context[1] else None
-            self.parts[-1].blocks.append(Block(Span(source, start, after), where, first, end))
+            keyword = Span(self._source, start, after)
+            first = context.end() if context else after
+            self.parts[-1].blocks.append(Block(keyword, context.span(1) if context else None, first, end))
         self._pieces += [text[self._reach : start], " " * (end - start)]
         self._reach = end
         return end

@@ -1040,13 +1040,21 @@ GEN_DEVICE constexpr To convert(From x)
 #if GEN_NVIDIA
 
 GEN_LIBRARY(exp, exp)
+GEN_LIBRARY(exp2, exp2)
 GEN_LIBRARY(expm1, expm1)
-GEN_LIBRARY(log, log)
-GEN_LIBRARY(log1p, log1p)
+GEN_LIBRARY(sinh, sinh)
+GEN_LIBRARY(cosh, cosh)
 GEN_LIBRARY(tanh, tanh)
 GEN_LIBRARY(erf, erf)
+GEN_LIBRARY(log, log)
+GEN_LIBRARY(log2, log2)
+GEN_LIBRARY(log1p, log1p)
 GEN_LIBRARY(sin, sin)
 GEN_LIBRARY(cos, cos)
+GEN_LIBRARY(tan, tan)
+GEN_LIBRARY(asin, asin)
+GEN_LIBRARY(acos, acos)
+GEN_LIBRARY(atan, atan)
 GEN_LIBRARY(rsqrt, rsqrt)
 GEN_DEVICE float pow(float x, float y) { return ::powf(x, y); }
 GEN_DEVICE double pow(double x, double y) { return ::pow(x, y); }
@@ -1054,7 +1062,7 @@ GEN_DEVICE double pow(double x, double y) { return ::pow(x, y); }
 #else
 
 // Written once for float and double, and without branches, so that loops of them vectorise on the host. The
-// polynomials are minimax fits on the reduced ranges; errors stay within 2.5 units in the last place.
+// polynomials are minimax fits on the reduced ranges; errors stay within 3.5 units in the last place.
 
 namespace detail {
 
@@ -1106,7 +1114,7 @@ struct math<float>
     static constexpr float min_normal = 0x1p-126f, two_mantissa = 0x1p23f;
     static constexpr float rounding = 0x1.8p23f;  // adding it leaves an integer in the low bits
     static constexpr float log2_e = 0x1.715476p+0f, ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;
-    static constexpr float sqrt_half = 0x1.6a09e6p-1f, two_over_pi = 0x1.45f306p-1f;
+    static constexpr float ln2 = 0x1.62e43p-1f, sqrt_half = 0x1.6a09e6p-1f, two_over_pi = 0x1.45f306p-1f;
     static constexpr float half_pi[3] = {0x1.921fb6p+0f, -0x1.777a5cp-25f, -0x1.ee59dap-50f};
     static constexpr float exp_lowest = -104, exp_highest = 89, tanh_one = 10, erf_one = 4, sin_short = 65536;
 
@@ -1128,6 +1136,16 @@ struct math<float>
     GEN_DEVICE static float cos_tail(float z)
     {
         return polynomial(z, 0x1.55554ap-5f, -0x1.6c0c24p-10f, 0x1.99e3a8p-16f);
+    }
+    // (asin r - r) / r^3, z = r^2 <= 1/4, and (atan r - r) / r^3, |r| <= tan pi/8
+    GEN_DEVICE static float asin_tail(float z)
+    {
+        return polynomial(z, 0x1.55554cp-3f, 0x1.33388ep-4f, 0x1.6cac44p-5f, 0x1.04a6f8p-5f, 0x1.d7de4ep-7f,
+                          0x1.33c5cep-5f);
+    }
+    GEN_DEVICE static float atan_tail(float z)
+    {
+        return polynomial(z, -0x1.55554ap-2f, 0x1.9991acp-3f, -0x1.23b696p-3f, 0x1.b1fed0p-4f, -0x1.f24054p-5f);
     }
     // erf x / x - 1, z = x^2 <= 1
     GEN_DEVICE static float erf_tail(float z)
@@ -1151,7 +1169,7 @@ struct math<double>
     static constexpr double rounding = 0x1.8p52;
     static constexpr double log2_e = 0x1.71547652b82fep+0;
     static constexpr double ln2_high = 0x1.62e42fefa38p-1, ln2_low = 0x1.ef35793c7673p-45;
-    static constexpr double sqrt_half = 0x1.6a09e667f3bcdp-1, two_over_pi = 0x1.45f306dc9c883p-1;
+    static constexpr double ln2 = 0x1.62e42fefa39efp-1, sqrt_half = 0x1.6a09e667f3bcdp-1, two_over_pi = 0x1.45f306dc9c883p-1;
     static constexpr double half_pi[3] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
     static constexpr double exp_lowest = -746, exp_highest = 710, tanh_one = 20, erf_one = 6, sin_short = 524288;
 
@@ -1177,6 +1195,21 @@ struct math<double>
     {
         return polynomial(z, 0x1.555555555554bp-5, -0x1.6c16c16c14ef8p-10, 0x1.a01a019c6f2b7p-16,
                           -0x1.27e4f7d7a9c26p-22, 0x1.1ee9c86f6f3bbp-29, -0x1.8f9ba4ebda43bp-37);
+    }
+    GEN_DEVICE static double asin_tail(double z)
+    {
+        return polynomial(z, 0x1.5555555555553p-3, 0x1.3333333333a42p-4, 0x1.6db6db6d47f3ap-5,
+                          0x1.f1c71ca8a7951p-6, 0x1.6e8b9ae18ca75p-6, 0x1.1c4f86f13eec7p-6,
+                          0x1.c980b3e2afcedp-7, 0x1.7ba60bec5cfedp-7, 0x1.36b589e42350ep-7,
+                          0x1.484dc87181c94p-7, 0x1.54e507459e898p-11, 0x1.97eeebb182f82p-6,
+                          -0x1.adfd40ed2ca1ap-6, 0x1.1411632dff8c1p-5);
+    }
+    GEN_DEVICE static double atan_tail(double z)
+    {
+        return polynomial(z, -0x1.5555555555554p-2, 0x1.9999999999664p-3, -0x1.2492492476043p-3,
+                          0x1.c71c71b786240p-4, -0x1.745d14c0c472bp-4, 0x1.3b136eb521ce3p-4,
+                          -0x1.110c79873cc97p-4, 0x1.e17272610b830p-5, -0x1.ab8003da0f36ap-5,
+                          0x1.70f6424c66637p-5, -0x1.124a2b4c25ce3p-5, 0x1.f22ad4e236d40p-7);
     }
     GEN_DEVICE static double erf_tail(double z)
     {
@@ -1217,17 +1250,23 @@ GEN_DEVICE exp_parts<T> split_exp(T x, T low = 0)
     return {n, bits<U>(shifted) - bits<U>(M::rounding), mad(r * r, M::exp_tail(r), r)};
 }
 
-// e^(x + low) for x within the limits below. 2^n is applied in two halves: it may not be a number by itself.
+// e^r 2^n. 2^n is applied in two halves: it may not be a number by itself.
 template <class T>
-GEN_DEVICE T exp_in_range(T x, T low = 0)
+GEN_DEVICE T join_exp(const exp_parts<T>& e)
 {
     using M = math<T>;
     using U = unsigned_of<T>;
-    const exp_parts<T> e = split_exp(x, low);
     const U biased = e.raw + 2 * M::bias;
     const T scale = bits<T>(static_cast<U>((biased >> 1) << M::mantissa));
     const T rest = bits<T>(static_cast<U>((biased - (biased >> 1)) << M::mantissa));
     return (1 + e.minus_one) * scale * rest;
+}
+
+// e^(x + low) for x within the limits below.
+template <class T>
+GEN_DEVICE T exp_in_range(T x, T low = 0)
+{
+    return join_exp(split_exp(x, low));
 }
 
 template <class T>
@@ -1244,6 +1283,19 @@ GEN_DEVICE T exp_of(T x)
     return exp_in_range(clamp_exp(x));
 }
 
+template <class T>
+GEN_DEVICE T exp2_of(T x)
+{
+    using M = math<T>;
+    using U = unsigned_of<T>;
+    constexpr T limit = 2 * M::bias;
+    const T above = x < -limit ? -limit : x;
+    const T clamped = above > limit ? limit : above;
+    const T shifted = clamped + M::rounding;
+    const T r = (clamped - (shifted - M::rounding)) * M::ln2;
+    return join_exp(exp_parts<T>{0, bits<U>(shifted) - bits<U>(M::rounding), mad(r * r, M::exp_tail(r), r)});
+}
+
 // e^x - 1 for x <= 60
 template <class T>
 GEN_DEVICE T expm1_in_range(T x)
@@ -1253,6 +1305,39 @@ GEN_DEVICE T expm1_in_range(T x)
     const exp_parts<T> e = split_exp(x < -50 ? static_cast<T>(-50) : x);
     const T scale = bits<T>(static_cast<U>((e.raw + M::bias) << M::mantissa));
     return e.n == 0 ? e.minus_one : mad(scale, e.minus_one, scale - 1);
+}
+
+template <class T>
+GEN_DEVICE T expm1_of(T x)
+{
+    const T near = expm1_in_range(x > 60 ? static_cast<T>(60) : x);
+    return x > 60 ? exp_of(x) : near;
+}
+
+// Far from 0 both are e^|x| / 2, which does not overflow where e^|x| does.
+template <class T>
+GEN_DEVICE T half_exp(T magnitude)
+{
+    const T root = exp_of(magnitude * static_cast<T>(0.5));
+    return static_cast<T>(0.5) * root * root;
+}
+
+template <class T>
+GEN_DEVICE T sinh_of(T x)
+{
+    const T magnitude = abs(x);
+    const T e = expm1_in_range(magnitude > 40 ? static_cast<T>(40) : magnitude);
+    const T near = static_cast<T>(0.5) * (e + e / (e + 1));
+    return copy_sign(magnitude > 40 ? half_exp(magnitude) : near, x);
+}
+
+template <class T>
+GEN_DEVICE T cosh_of(T x)
+{
+    const T magnitude = abs(x);
+    const T e = exp_in_range(magnitude > 40 ? static_cast<T>(40) : magnitude);
+    const T near = static_cast<T>(0.5) * e + static_cast<T>(0.5) / e;
+    return magnitude > 40 ? half_exp(magnitude) : near;
 }
 
 template <class T>
@@ -1300,16 +1385,37 @@ GEN_DEVICE log_parts<T> split_log(T x)
     return {is_subnormal ? exponent - M::mantissa : exponent, m - 1};
 }
 
+// log m of the fraction m - 1, plus something small
+template <class T>
+GEN_DEVICE T log_of_fraction(T f, T low)
+{
+    const T s = f / (2 + f), z = s * s;
+    const T half_square = f * f * static_cast<T>(0.5);
+    return f - (half_square - mad(s, half_square + z * math<T>::log_tail(z), low));
+}
+
+// The values at 0, infinity, nan and below 0 take the place of what the formula gives there.
+template <class T>
+GEN_DEVICE T log_domain(T x, T finite)
+{
+    return x > 0 ? (x < highest<T>() ? finite : x) : x == 0 ? lowest<T>() : nan<T>();
+}
+
 template <class T>
 GEN_DEVICE T log_of(T x)
 {
     using M = math<T>;
     const log_parts<T> p = split_log(x);
-    const T f = p.fraction, s = f / (2 + f), z = s * s;
-    const T half_square = f * f * static_cast<T>(0.5);
-    const T tail = mad(s, half_square + z * M::log_tail(z), p.exponent * M::ln2_low);
-    const T finite = p.exponent * M::ln2_high - ((half_square - tail) - f);
-    return x > 0 ? (x < highest<T>() ? finite : x) : x == 0 ? lowest<T>() : nan<T>();
+    const T log_m = log_of_fraction(p.fraction, p.exponent * M::ln2_low);
+    return log_domain(x, mad(p.exponent, M::ln2_high, log_m));
+}
+
+template <class T>
+GEN_DEVICE T log2_of(T x)
+{
+    using M = math<T>;
+    const log_parts<T> p = split_log(x);
+    return log_domain(x, mad(log_of_fraction(p.fraction, static_cast<T>(0)), M::log2_e, p.exponent));
 }
 
 // log(1 + x): what the rounding of 1 + x loses is put back by x / ((1 + x) - 1).
@@ -1467,6 +1573,14 @@ GEN_DEVICE T sin_of_angle(T r, uint32 quadrant)
 }
 
 template <class T>
+GEN_DEVICE T tan_of(T x)
+{
+    const angle<T> a = reduce_angle(abs(x));
+    const T value = sin_of_angle(a.r, a.quadrant) / sin_of_angle(a.r, a.quadrant + 1);
+    return abs(x) < highest<T>() ? (sign_bit(x) ? -value : value) : nan<T>();
+}
+
+template <class T>
 GEN_DEVICE T sin_of(T x)
 {
     const angle<T> a = reduce_angle(abs(x));
@@ -1482,40 +1596,107 @@ GEN_DEVICE T cos_of(T x)
     return abs(x) < highest<T>() ? value : nan<T>();
 }
 
+// ---- inverse sine, cosine and tangent
+
+// asin of |x| <= 1/2; beyond, acos |x| = 2 asin sqrt((1 - |x|) / 2) by way of the same polynomial.
+template <class T>
+struct arc_parts
+{
+    bool is_small;
+    T arc;
+};
+
+template <class T>
+GEN_DEVICE arc_parts<T> split_arc(T x)
+{
+    const T magnitude = abs(x);
+    const bool is_small = magnitude <= static_cast<T>(0.5);
+    const T z = is_small ? x * x : (1 - magnitude) * static_cast<T>(0.5);
+    const T root = is_small ? magnitude : sqrt(z);
+    const T arc = mad(root * z, math<T>::asin_tail(z), root);
+    return {is_small, is_small ? arc : 2 * arc};
+}
+
+template <class T>
+GEN_DEVICE T asin_of(T x)
+{
+    using M = math<T>;
+    const arc_parts<T> p = split_arc(x);
+    const T near_one = M::half_pi[0] - (p.arc - M::half_pi[1]);
+    return copy_sign(p.is_small ? p.arc : near_one, x);
+}
+
+template <class T>
+GEN_DEVICE T acos_of(T x)
+{
+    using M = math<T>;
+    const arc_parts<T> p = split_arc(x);
+    const T signed_arc = copy_sign(p.arc, x);
+    const T middle = M::half_pi[0] - (signed_arc - M::half_pi[1]);
+    const T outer = x < 0 ? 2 * M::half_pi[0] - (p.arc - 2 * M::half_pi[1]) : p.arc;
+    return p.is_small ? middle : outer;
+}
+
+// atan |x| = pi/2 + atan(-1 / |x|) or pi/4 + atan((|x| - 1) / (|x| + 1)), whichever is near 0
+template <class T>
+GEN_DEVICE T atan_of(T x)
+{
+    using M = math<T>;
+    const T magnitude = abs(x);
+    const bool is_large = magnitude > static_cast<T>(2.414213562373095);
+    const bool is_small = magnitude < static_cast<T>(0.41421356237309503);
+    const T numerator = is_large ? static_cast<T>(-1) : is_small ? magnitude : magnitude - 1;
+    const T denominator = is_large ? magnitude : is_small ? static_cast<T>(1) : magnitude + 1;
+    const T share = is_large ? static_cast<T>(1) : is_small ? static_cast<T>(0) : static_cast<T>(0.5);
+    const T r = numerator / denominator, z = r * r;
+    const T tail = mad(r * z, M::atan_tail(z), share * M::half_pi[1]);
+    return copy_sign(share * M::half_pi[0] + (r + tail), x);
+}
+
 }  // namespace detail
 
 #define GEN_FUNCTION(name)                                            \
     GEN_DEVICE float name(float x) { return detail::name##_of(x); }   \
     GEN_DEVICE double name(double x) { return detail::name##_of(x); }
 
+GEN_FUNCTION(expm1)
+GEN_FUNCTION(sinh)
+GEN_FUNCTION(cosh)
 GEN_FUNCTION(tanh)
 GEN_FUNCTION(erf)
 GEN_FUNCTION(log1p)
 GEN_FUNCTION(sin)
 GEN_FUNCTION(cos)
+GEN_FUNCTION(tan)
+GEN_FUNCTION(asin)
+GEN_FUNCTION(acos)
+GEN_FUNCTION(atan)
 GEN_DEVICE float pow(float x, float y) { return detail::pow_of(x, y); }
 GEN_DEVICE double pow(double x, double y) { return detail::pow_of(x, y); }
 
 #if GEN_AMD
 // clang expands these around the hardware's v_exp, v_log and v_rsq, subnormal values included.
 GEN_DEVICE float exp(float x) { return __builtin_expf(x); }
-GEN_DEVICE double exp(double x) { return detail::exp_of(x); }
+GEN_DEVICE float exp2(float x) { return __builtin_exp2f(x); }
 GEN_DEVICE float log(float x) { return __builtin_logf(x); }
-GEN_DEVICE double log(double x) { return detail::log_of(x); }
+GEN_DEVICE float log2(float x) { return __builtin_log2f(x); }
 GEN_DEVICE float rsqrt(float x)
 {
     const bool is_small = x < 0x1p-100f;
     return __builtin_amdgcn_rsqf(is_small ? x * 0x1p+48f : x) * (is_small ? 0x1p+24f : 1.0f);
 }
 #else
-GEN_FUNCTION(exp)
-GEN_FUNCTION(log)
+GEN_DEVICE float exp(float x) { return detail::exp_of(x); }
+GEN_DEVICE float exp2(float x) { return detail::exp2_of(x); }
+GEN_DEVICE float log(float x) { return detail::log_of(x); }
+GEN_DEVICE float log2(float x) { return detail::log2_of(x); }
 GEN_DEVICE float rsqrt(float x) { return 1 / sqrt(x); }
 #endif
+GEN_DEVICE double exp(double x) { return detail::exp_of(x); }
+GEN_DEVICE double exp2(double x) { return detail::exp2_of(x); }
+GEN_DEVICE double log(double x) { return detail::log_of(x); }
+GEN_DEVICE double log2(double x) { return detail::log2_of(x); }
 GEN_DEVICE double rsqrt(double x) { return 1 / sqrt(x); }
-
-GEN_DEVICE float expm1(float x) { return x > 60 ? exp(x) : detail::expm1_in_range(x); }
-GEN_DEVICE double expm1(double x) { return x > 60 ? exp(x) : detail::expm1_in_range(x); }
 
 #undef GEN_FUNCTION
 #endif
