@@ -2,54 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from genrw.codegen.host_program import HostProgram
 from genrw.grammar.diagnostics import error
 
 if TYPE_CHECKING:
+    from genrw.codegen.printer import KernelSource
     from genrw.program import Program
+
+Prepared = Callable[..., dict[str, Any]]
+"""A program ready to run: called on arrays by name and the device's settings, gives the results by name."""
 
 
 class Device(Protocol):
-    """Runs a program on arrays by name; gives the results by the names that the program returns."""
+    """Prepares programs, as often as one likes; a prepared program runs on arrays by the parameters' names."""
 
     name: str
 
-    def run(self, program: Program, inputs: Mapping[str, object], **settings: Any) -> dict[str, Any]: ...
+    def prepare(self, program: Program) -> Prepared: ...
 
 
 class HostDevice:
-    """The CPU: any target's printed kernel, compiled by the system's compiler."""
+    """The CPU: any target's printed kernels, compiled by the system's compiler. Settings: `threads`, `order`."""
 
     name = "host"
 
-    def run(
-        self, program: Program, inputs: Mapping[str, object], *, threads: int | None = None, order: int = 0
-    ) -> dict[str, Any]:
-        lowered = program.lower(program.stages[-1])
-        results: dict[str, Any] = {}
-        for module, source in zip(lowered.modules, lowered.kernels(), strict=True):
-            outputs = HostProgram.compile(source)(inputs, threads=threads, order=order)
-            results.update((module.outputs.get(name, name), array) for name, array in outputs.items())
-        return results
+    def prepare(self, program: Program) -> Prepared:
+        return self.load(program, program.kernels())
+
+    def load(self, program: Program, kernels: list[KernelSource]) -> Prepared:
+        """The same for kernels that are printed already."""
+        loaded = [HostProgram.compile(source) for source in kernels]
+        names = list(program.results)
+
+        def run(
+            inputs: Mapping[str, object], *, threads: int | None = None, order: int = 0
+        ) -> dict[str, Any]:
+            _check_names(program, inputs)
+            written = [kernel(inputs, threads=threads, order=order).values() for kernel in loaded]
+            return dict(zip(names, (array for arrays in written for array in arrays), strict=True))
+
+        return run
 
 
 class InterpretDevice:
-    """numpy: a program at whatever stage it is, over all groups and lanes."""
+    """numpy: a program at whatever stage it is, over all groups and lanes. Setting: `precise`."""
 
     name = "interpret"
 
-    def run(
-        self, program: Program, inputs: Mapping[str, object], *, precise: bool = False
-    ) -> dict[str, Any]:
+    def prepare(self, program: Program) -> Prepared:
         from genrw.engine.interpret import interpret
 
-        results: dict[str, Any] = {}
-        for module in program.modules:
-            results.update(interpret(module, program.library, program.context(module), inputs, precise=precise))
-        return results
+        names = list(program.results)
+
+        def run(inputs: Mapping[str, Any], *, precise: bool = False) -> dict[str, Any]:
+            _check_names(program, inputs)
+            arrays: list[Any] = []
+            for module in program.modules:
+                taken = {p.attribute("name") for p in module.parameters}
+                given = {name: array for name, array in inputs.items() if name in taken}
+                context = program.context(module)
+                results = interpret(module, program.library, context, given, precise=precise)
+                arrays += results.values()
+            return dict(zip(names, arrays, strict=True))
+
+        return run
+
+
+def _check_names(program: Program, inputs: Mapping[str, object]) -> None:
+    """GenrwError for inputs that no parameter is called."""
+    unknown = [name for name in inputs if name not in program.inputs]
+    if unknown:
+        names = ", ".join(program.inputs)
+        remedy = f"its inputs are {names}" if names else "it has no inputs"
+        raise error(f"the program has no input `{unknown[0]}`", remedy=remedy)
 
 
 DEVICES: dict[str, Device] = {d.name: d for d in (HostDevice(), InterpretDevice())}

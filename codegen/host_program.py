@@ -36,11 +36,11 @@ class HostProgram:
     def __call__(
         self, inputs: Mapping[str, object], *, threads: int | None = None, order: int = 0
     ) -> dict[str, Array]:
-        """Run on arrays by name; gives the outputs by name. `order` shuffles groups and waves."""
+        """Run on arrays by parameter name; gives the written ones by name. `order` shuffles groups and waves."""
         arguments = self._arguments(inputs)
         self.launch(arguments, threads=threads, order=order)
         return {
-            a.name: from_memory(memory, a.lens, a.strides)
+            a.parameter: from_memory(memory, a.lens, a.strides)
             for a, memory in zip(self.source.arguments, arguments, strict=True)
             if a.written
         }
@@ -55,9 +55,10 @@ class HostProgram:
         for argument in self.source.arguments:
             if argument.written:
                 arguments.append(poisoned(argument.dtype, memory_size(argument.lens, argument.strides)))
-            elif argument.name in inputs:
-                array = check_array(argument.name, inputs[argument.name], argument.dtype, argument.lens)
+            elif argument.parameter in inputs:
+                value = inputs[argument.parameter]
+                array = check_array(argument.parameter, value, argument.dtype, argument.lens)
                 arguments.append(to_memory(array, argument.strides))
             else:
-                raise error(f"input `{argument.name}` is missing")
+                raise error(f"input `{argument.parameter}` is missing")
         return arguments

@@ -41,9 +41,11 @@ _CPP_WORDS = frozenset(
 
 @dataclass(frozen=True)
 class Argument:
-    """A kernel argument: its name, element type, C++ type, lengths, element strides, and whether it is written."""
+    """A kernel argument: its name in C++ and that of its parameter in the program, element type, C++ type, lengths,
+    element strides, and whether it is written."""
 
     name: str
+    parameter: str
     dtype: str
     cpp: str
     lens: tuple[int, ...]
@@ -170,11 +172,12 @@ class _Printer:
         written = {id(o) for n in walk(self.module.root) if self.library.role(n.op) == "write" for o in n.operands[:1]}
         arguments = []
         for parameter in self.module.parameters:
-            name = self._unique(identifier(parameter.attribute("name"), "arg"))
-            self.names[id(parameter)] = name
+            given = parameter.attribute("name")
+            name = self.names[id(parameter)] = self._unique(identifier(given, "arg"))
             type_ = parameter.type
             cpp = DTYPES[type_.dtype].cpp
-            arguments.append(Argument(name, type_.dtype, cpp, type_.lens, type_.layout, id(parameter) in written))
+            is_written = id(parameter) in written
+            arguments.append(Argument(name, given, type_.dtype, cpp, type_.lens, type_.layout, is_written))
         return tuple(arguments)
 
     def _parameters(self, arguments: Sequence[Argument]) -> str:

@@ -1,4 +1,4 @@
-"""Are two results the same? Exact types must be equal, floating ones close to a reference of higher precision."""
+"""Whether two results are the same: exact types equal, floating ones close to a more precise reference."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ RMS_BOUND = 80
 """How many epsilons the root of the mean square error may be, in terms of the largest reference value."""
 ELEMENT_BOUND = 8 * RMS_BOUND
 """How many epsilons one element may be off, in terms of its own and of the typical reference value."""
+
+_SMALLEST_NORMAL_FLOAT = 2.0**-126
+_SMALLEST_NORMAL = {"half": 2.0**-14, "double": 2.0**-1022}
 
 
 def compare(got: Values, want: Values, dtype: str) -> str | None:
@@ -38,15 +41,15 @@ def _compare_floats(got: Values, want: Values, dtype: str) -> str | None:
     sizes = np.where(special, 0.0, np.abs(right))
     epsilon = DTYPES[dtype].epsilon
     typical = np.sqrt(np.mean(sizes**2))
-    # numbers too small for the type's full precision are as far apart as its smallest normal one allows
-    tiny = float(np.finfo(np.float32).tiny) if dtype != "half" else 2.0**-14
+    # below the smallest normal number a type has not its full precision, and devices may flush to 0
+    tiny = _SMALLEST_NORMAL.get(dtype, _SMALLEST_NORMAL_FLOAT)
     excess = difference / (ELEMENT_BOUND * epsilon * (sizes + typical + tiny))
     if np.any(excess > 1):
         return _worst(got, want, excess)
     error = np.sqrt(np.mean(difference**2)) / (np.max(sizes) + tiny)
     if error > RMS_BOUND * epsilon:
         place = _worst(got, want, excess)
-        return f"{place}; the root of the mean square error is {error / epsilon:.3g} epsilons of the largest value"
+        return f"{place}; the RMS error is {error / epsilon:.3g} epsilons of the largest value"
     return None
 
 

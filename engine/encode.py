@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from genrw.engine.bindings import egg
@@ -158,8 +159,15 @@ class _Encoder:
             self._rule("/ask", self.facts, [demand]),
             self._rule("", [*self.facts, answer], self._head(right)),
         ]
-        answerer = _Answerer(self).answer
-        return Encoded(self.variant.key, commands, len(inputs), len(outs), answerer, self.arities)
+        return Encoded(self.variant.key, commands, len(inputs), len(outs), self._answer, self.arities)
+
+    @cached_property
+    def _answerer(self) -> _Answerer:
+        return _Answerer(self)
+
+    def _answer(self, numbers: tuple[int, ...], interner: Interner) -> list[tuple[int, ...]]:
+        """Answer a demand; the expressions are compiled at the first one, since many rules never get any."""
+        return self._answerer.answer(numbers, interner)
 
     def _rule(self, suffix: str, body: Sequence[Any], head: Sequence[Any]) -> Any:
         name = f"{self.variant.key}#{self.number}{suffix}"

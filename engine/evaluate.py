@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from genrw.engine.arrays import Array, stored
-from genrw.engine.dtypes import numpy_dtype
+from genrw.engine.dtypes import DTYPES, numpy_dtype
 from genrw.engine.fold import Folds, fold_functions
 from genrw.engine.functions import Function, Value
 from genrw.engine.ir import Node
@@ -20,8 +20,8 @@ from genrw.grammar.source import NOWHERE
 class Evaluator:
     """Evaluates operations with a library's meanings; each `means` is compiled when first needed.
 
-    A value is an `Array`, a tuple of them (an accumulator of several fields), a `Memory`, or a type where the operand
-    is workgroup memory.
+    A value is an `Array`, a tuple of them (an accumulator of several fields), a `Memory`, or a type (of workgroup
+    memory).
     """
 
     def __init__(self, library: Library, context: Mapping[str, Any], precise: bool) -> None:
@@ -31,21 +31,36 @@ class Evaluator:
         self._meanings: dict[str, Meaning] = {}
 
     def value(self, node: Node, operands: Sequence[Value]) -> Value:
-        """The value of an operation that has a `means`; GenrwError that names the node where there is none."""
+        """The value of an operation; GenrwError that names the node if it has no `means` or that fails."""
         operator, member = self._found(node)
         meaning = self._meaning(operator, node)
         env = self._environment(operator, member, node, operands)
         try:
-            if any(a.type == "monoid" for a in operator.decl.attributes) or not _fields(operands):
-                return self._stored(node, meaning(env, None if "." in node.type.dtype else node.type.dtype or None))
-            return self._each_field(operator, meaning, node, operands, env)
+            return self._stored(node, self._meant(operator, meaning, node.type.dtype, operands, env))
         except GenrwError as problem:
             raise at_node(node, problem) from None
+
+    def _meant(
+        self,
+        operator: Operator,
+        meaning: Meaning,
+        dtype: str,
+        operands: Sequence[Value],
+        env: Mapping[str, Any],
+    ) -> Any:
+        """What a meaning gives; one that knows of no monoid acts on each field of an accumulator alike."""
+        fields = max((len(v) for v in operands if isinstance(v, tuple)), default=0)
+        if not fields or any(a.type == "monoid" for a in operator.decl.attributes):
+            return meaning(env, dtype if dtype in DTYPES else None)
+        named = [(d.name, v) for d, v in zip(operator.fixed, operands, strict=False) if isinstance(v, tuple)]
+        return tuple(meaning({**env, **{name: v[i] for name, v in named}}) for i in range(fields))
 
     def constant(self, node: Node, lens: tuple[int, ...]) -> Array:
         """A constant with its elements, or its one element repeated."""
         dtype, value = node.type.dtype, node.attribute("value")
-        elements = np.asarray(value).astype(numpy_dtype(dtype)).reshape(lens if isinstance(value, tuple) else ())
+        elements = np.asarray(value).astype(numpy_dtype(dtype))
+        if isinstance(value, tuple):
+            elements = elements.reshape(lens)
         return stored(np.broadcast_to(elements, lens), dtype, self.precise)
 
     def _found(self, node: Node) -> tuple[Operator, str | None]:
@@ -77,22 +92,6 @@ class Evaluator:
             env[operator.variadic.name] = tuple(operands[len(fixed) :])
         return env
 
-    def _each_field(
-        self,
-        operator: Operator,
-        meaning: Meaning,
-        node: Node,
-        operands: Sequence[Value],
-        env: Mapping[str, Any],
-    ) -> Value:
-        """An operator that knows nothing of monoids acts on each field of an accumulator alike."""
-        names = [decl.name for decl in operator.fixed]
-        values = []
-        for i in range(_fields(operands)):
-            picked = {n: v[i] for n, v in zip(names, operands, strict=False) if isinstance(v, tuple)}
-            values.append(meaning({**env, **picked}))
-        return self._stored(node, tuple(values))
-
     def _stored(self, node: Node, values: Any) -> Value:
         dtype = node.type.dtype or "int64"
         if not isinstance(values, tuple):
@@ -100,11 +99,6 @@ class Evaluator:
         monoid, _, element = dtype.rpartition(".")
         fields = self.folds.of(monoid, element).fields.values()
         return tuple(stored(np.asarray(v), d, self.precise) for v, d in zip(values, fields, strict=True))
-
-
-def _fields(operands: Sequence[Value]) -> int:
-    """The number of fields of the accumulators among values; 0 if there are none."""
-    return max((len(v) for v in operands if isinstance(v, tuple)), default=0)
 
 
 def at_node(node: Node, problem: GenrwError | str) -> GenrwError:

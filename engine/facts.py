@@ -12,15 +12,17 @@ from genrw.grammar.expr_tree import Call, Const, Expr
 from genrw.grammar.rw_tree import AttributePattern, OpPattern, RuleDecl, VarPattern
 
 RANGE_FACTS = ("lo", "hi", "pow2", "size")
+# Facts derived by one rule: a range has two ends, the others every index has.
+_TOGETHER = (("lo", "hi"), ("pow2", "size"))
 
 
 def encode_facts(operator: Operator, number: int, library: Library, spans: Spans, ruleset: str) -> list[Encoded]:
     """The rules that derive an operator's declared facts; demands are numbered from `number` on."""
     encoded: list[Encoded] = []
-    for fact in RANGE_FACTS:
-        value = fact_expression(operator, fact)
-        if value is not None:
-            made = _FactEncoder(operator, fact, value, number + len(encoded), library, spans, ruleset)
+    for facts in _TOGETHER:
+        values = {f: e for f in facts if (e := fact_expression(operator, f)) is not None}
+        if values:
+            made = _FactEncoder(operator, values, number + len(encoded), library, spans, ruleset)
             encoded.append(made.encoded())
     return encoded
 
@@ -36,10 +38,10 @@ def fact_expression(operator: Operator, fact: str) -> Expr | None:
 
 
 class _FactEncoder(_Encoder):
-    """A rule whose right side is a number that becomes a fact of the matched node."""
+    """A rule whose right side is numbers that become facts of the matched node."""
 
     def __init__(
-        self, operator: Operator, fact: str, value: Expr, number: int, library: Library, spans: Spans, ruleset: str
+        self, operator: Operator, values: dict[str, Expr], number: int, library: Library, spans: Spans, ruleset: str
     ) -> None:
         decl = operator.decl
         pattern = OpPattern(
@@ -49,14 +51,13 @@ class _FactEncoder(_Encoder):
             span=decl.span,
             op_span=decl.name_span,
         )
-        key = f"{decl.name}.{fact}"
+        key = f"{decl.name}.{next(iter(values))}"
         rule = RuleDecl(key, stage=None, left=pattern, right=pattern, span=decl.span, name_span=decl.name_span)
         super().__init__(Variant(rule, key, pattern, pattern, None, ()), number, -1, library, spans, ruleset)
-        self.fact = fact
-        self.value = value
+        self.values = values
 
     def _template(self, pattern: Any) -> Any:  # noqa: ARG002
-        return self._number(self.value).args[0]
+        return [(fact, self._number(value).args[0]) for fact, value in self.values.items()]
 
     def _head(self, right: Any) -> list[Any]:
-        return [egg.Set(self.span, self.fact, [self.var("e:0")], right)]
+        return [egg.Set(self.span, fact, [self.var("e:0")], value) for fact, value in right]

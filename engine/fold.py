@@ -1,8 +1,8 @@
 """What monoids mean: folding arrays along an axis, from a monoid's declaration.
 
-An accumulator is a tuple of arrays, one for each field that the monoid carries; a monoid that carries none has one.
-Expressions see an accumulator of one field as an array, others as a value with the fields as members. Elements are
-combined in adjacent pairs, then the results in adjacent pairs and so on: in order, with little rounding.
+An accumulator is a tuple of arrays, one for each field that the monoid carries; if it carries none, of one.
+Expressions see an accumulator of one field as an array, others as a value with the fields as members. Elements
+are combined in adjacent pairs, then the results in adjacent pairs and so on: in order, and with little rounding.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from genrw.engine.arrays import Array, stored
-from genrw.engine.dtypes import DTYPES
 from genrw.engine.functions import Function, Misuse, Value, declare, normalise_axes
 from genrw.engine.library import Library
 from genrw.engine.monoids import accumulate_type, element_type, result_type
@@ -189,6 +188,4 @@ def reduce_tensor(folds: Folds, op: str, x: Value, axes: tuple[int, ...]) -> Arr
     with np.errstate(all="ignore"):
         elements = fold.element(Array(rows, x.dtype), Array(np.arange(count), "int64"))
         result = fold.finish(fold.along(elements, len(kept)), count)
-    dtype = result_type(monoid, x.dtype)
-    assert dtype in DTYPES
-    return Array(result.values.reshape(lens), dtype)
+    return Array(result.values.reshape(lens), result_type(monoid, x.dtype))

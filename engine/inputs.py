@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from genrw.engine.arrays import Array, Values, stored
+from genrw.engine.arrays import Values, stored
 from genrw.engine.dtypes import DTYPES, numpy_dtype
 from genrw.engine.expr import free_names
 from genrw.engine.interpret import written_parameters
@@ -32,8 +32,8 @@ Domain = Callable[[Values], Values | None]
 def random_inputs(module: Module, library: Library, seed: int) -> dict[str, Values]:
     """Values for the inputs of a module, by name; the same for the same seed.
 
-    Floats lie in [-2, 2] and not next to 0, integers near 0. Where an operand is a parameter, or an index map of
-    one, its values lie in the operator's domain.
+    Floats lie in [-2, 2] and not next to 0, integers near 0. Where an operand is a parameter, or an index map
+    of one, its values lie in the operator's domain.
     """
     domains = _domains(module, library)
     written = written_parameters(module, library)
@@ -68,7 +68,7 @@ class _Draw:
         return self._settled(memory)
 
     def _settled(self, memory: Values) -> Values:
-        """Elements that found no value of their own take one that suits them from the others, or a plain number."""
+        """Elements that found no value of their own take one of the others', or a plain number."""
         right = self._fine(memory[self.places])
         others = memory[self.places][right][:ATTEMPTS]
         for candidate in (*others, *_LAST_RESORT):
@@ -82,7 +82,9 @@ class _Draw:
             memory[good] = tried[good]
         if not np.all(self._fine(memory[self.places])):
             name = self.parameter.attribute("name")
-            raise error(f"no values found for the input `{name}` that its operators take", self.parameter.span)
+            raise error(
+                f"no values found for the input `{name}` that its operators take", self.parameter.span
+            )
         return memory[self.places]
 
     def _fine(self, values: Values) -> Values:
@@ -104,11 +106,11 @@ class _Draw:
         return (sizes if self.dtype.kind == "uint" else signs * sizes).astype(numpy_type)
 
     def _integer_sizes(self, count: int) -> Values:
-        """Small integers; of all magnitudes where a domain, whose reach is not known, has its say."""
+        """Small integers; of all magnitudes, rather small ones, where a domain has its say: its reach is not known."""
         if not self.domains:
             return self.rng.integers(0, _LARGEST_INTEGER + 1, count)
         bits = min(_WIDEST_BITS, self.dtype.bits - 1)
-        return np.floor(2.0 ** self.rng.uniform(0, bits, count)).astype(np.int64) - 1
+        return np.floor(2.0 ** (bits * self.rng.uniform(0, 1, count) ** 2)).astype(np.int64) - 1
 
 
 # ---- domains, read off the graph
@@ -171,6 +173,3 @@ def _domain(library: Library, expr: Expr, env: Mapping[str, Any], name: str, dty
         return np.asarray(result, np.bool_)
 
     return allowed
-
-
-__all__ = ["Array", "random_inputs"]

@@ -1,4 +1,4 @@
-"""Programs evaluated in numpy, at any stage: tensor programs value by value, lane programs over all lanes at once."""
+"""Programs evaluated in numpy, at any stage: tensors one after the other, lane programs all lanes at once."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from genrw.engine.arrays import Array, Values, stored
-from genrw.engine.dtypes import dtype_name, numpy_dtype
+from genrw.engine.dtypes import dtype_name
 from genrw.engine.evaluate import Evaluator, at_node
 from genrw.engine.functions import Value
 from genrw.engine.ir import Module, Node, walk
 from genrw.engine.lane_program import LaneProgram
 from genrw.engine.library import Library
-from genrw.grammar.diagnostics import GenrwError, error
+from genrw.grammar.diagnostics import error
 
 _LANE_SORTS = ("scalar", "array", "index")
 
@@ -28,9 +28,9 @@ def interpret(
 ) -> dict[str, Values]:
     """The results of a module, by name, for inputs by parameter name.
 
-    `context` is what rules may ask of the module's surroundings (`Pipeline.context`). With `precise`, floats are double
-    throughout, results too. GenrwError for inputs that do not fit, and for a lane program that reads outside
-    a tensor, writes different values to one element, or leaves one unwritten.
+    `context` is what rules may ask of the module's surroundings (`Pipeline.context`). With `precise`, floats
+    are double throughout, results too. GenrwError for inputs that do not fit, and for a lane program that
+    reads outside a tensor, writes different values to one element, or leaves one unwritten.
     """
     evaluator = Evaluator(library, context, precise)
     written = written_parameters(module, library)
@@ -44,16 +44,12 @@ def interpret(
 
 def written_parameters(module: Module, library: Library) -> dict[str, Node]:
     """The parameters that a module writes, by name, in order."""
-    found = {buffer_of(n, library).attribute("name") for n in walk(module.root) if library.role(n.op) == "write"}
+    writes = [node for node in walk(module.root) if library.role(node.op) == "write"]
+    found = {_part_of(node, library, 0).attribute("name") for node in writes}
     return {p.attribute("name"): p for p in module.parameters if p.attribute("name") in found}
 
 
-def buffer_of(node: Node, library: Library) -> Node:
-    """What a write writes to."""
-    return part_of(node, library, 0)
-
-
-def part_of(node: Node, library: Library, number: int) -> Node:
+def _part_of(node: Node, library: Library, number: int) -> Node:
     """The operand that plays a part in its operator's role."""
     operator = library.operator(node.op)
     names = [decl.name for decl in operator.decl.operands]
@@ -66,7 +62,7 @@ def part_of(node: Node, library: Library, number: int) -> Node:
 def _inputs(
     module: Module, written: Mapping[str, Node], inputs: Mapping[str, Values], precise: bool
 ) -> dict[str, Array]:
-    """The given arrays by parameter name, checked; GenrwError names the first that is missing, wrong or unknown."""
+    """The given arrays by parameter name, checked; GenrwError if one is missing, wrong or unknown."""
     wanted = {p.attribute("name"): p for p in module.parameters if p.attribute("name") not in written}
     for name in inputs:
         if name not in wanted:
@@ -83,20 +79,20 @@ def _input(name: str, parameter: Node, given: Values | None, precise: bool) -> A
     if given is None:
         raise error(f"there is no value for the input `{name}`", parameter.span)
     values, type_ = np.asarray(given), parameter.type
-    dtype = dtype_name(values.dtype)
+    dtype, lens = dtype_name(values.dtype) or str(values.dtype), list(type_.lens)
     if dtype != type_.dtype:
-        raise error(f"the input `{name}` is of type {type_.dtype}, not {dtype or values.dtype}", parameter.span)
+        raise error(f"the input `{name}` is of type {type_.dtype}, not {dtype}", parameter.span)
     if values.shape != type_.lens:
-        raise error(f"the input `{name}` has lens {list(type_.lens)}, not {list(values.shape)}", parameter.span)
+        raise error(f"the input `{name}` has lens {lens}, not {list(values.shape)}", parameter.span)
     return stored(values, type_.dtype, precise)
 
 
 def _named(module: Module, outputs: Mapping[str, Values]) -> dict[str, Values]:
     """Output parameters under the names of the results that they hold."""
-    return unique((module.outputs.get(name, name), values) for name, values in outputs.items())
+    return _unique((module.outputs.get(name, name), values) for name, values in outputs.items())
 
 
-def unique(results: Iterable[tuple[str, Values]]) -> dict[str, Values]:
+def _unique(results: Iterable[tuple[str, Values]]) -> dict[str, Values]:
     """Results by name; a name met again gets a number."""
     found: dict[str, Values] = {}
     for wanted, values in results:
@@ -117,22 +113,20 @@ def _tensor_results(
     library = evaluator.library
     values: dict[int, Value] = {}
     outputs: dict[str, Values] = {}
+
+    def finished(node: Node) -> Values:
+        result: Values = values[id(node)].finished(node.type.dtype, evaluator.precise)
+        return result
+
     for node in walk(module.root):
-        if node is module.root:
-            continue
         if library.role(node.op) == "write":
-            buffer, tensor = buffer_of(node, library), part_of(node, library, 1)
-            outputs[buffer.attribute("name")] = _copied(buffer, values[id(tensor)], evaluator.precise)
-        else:
+            buffer, tensor = _part_of(node, library, 0), _part_of(node, library, 1)
+            outputs[buffer.attribute("name")] = finished(tensor).reshape(buffer.type.lens)
+        elif node is not module.root:
             values[id(node)] = _tensor_value(node, evaluator, values, inputs)
     if module.root.op == library.boundary("result").name:
-        found = [(n.name or n.op, values[id(n)].finished(n.type.dtype, evaluator.precise)) for n in module.root.operands]
-        return unique(found)
+        return _unique((node.name or node.op, finished(node)) for node in module.root.operands)
     return _named(module, {name: outputs[name] for name in written})
-
-
-def _copied(buffer: Node, value: Array, precise: bool) -> Values:
-    return value.finished(buffer.type.dtype, precise).reshape(buffer.type.lens)
 
 
 def _tensor_value(
@@ -158,6 +152,3 @@ def _of_shape(node: Node, value: Value) -> Array:
         found = list(value.values.shape) if isinstance(value, Array) else "another kind of value"
         raise at_node(node, f"means a tensor of lens {found}, but its type says {list(node.type.lens)}")
     return value
-
-
-__all__ = ["GenrwError", "interpret", "numpy_dtype", "written_parameters"]

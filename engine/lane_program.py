@@ -10,7 +10,7 @@ from genrw.engine.dtypes import numpy_dtype
 from genrw.engine.evaluate import Evaluator, at_node
 from genrw.engine.functions import Misuse, Value
 from genrw.engine.ir import Module, Node, walk
-from genrw.engine.lanes import GROUPS, ONE, SHARE, STEPS, Lanes, lane_functions
+from genrw.engine.lanes import ONE, SHARE, Lanes, lane_functions
 from genrw.engine.memory import MISSING, Memory
 
 CHUNK = 1 << 18
@@ -104,7 +104,7 @@ class LaneProgram:
 
     def _table(self, node: Node) -> Memory:
         elements = self.evaluator.constant(node, node.type.lens)
-        return Memory.holding("the table", node.type, elements.finished(node.type.dtype, self.evaluator.precise))
+        return Memory.holding("a table", node.type, elements.finished(elements.dtype, self.evaluator.precise))
 
     def _leaving_missing(self, node: Node, operands: list[Value], value: Array) -> Array:
         """An index made of one that does not exist does not exist; written numbers always do."""
@@ -125,6 +125,3 @@ class LaneProgram:
         if len(lens) != len(ONE) or lens[SHARE] not in (1, size):
             raise at_node(node, f"means values of shape {list(lens)}, but its type says {size} a lane")
         return Array(np.broadcast_to(value.values, (*lens[:SHARE], size)), value.dtype)
-
-
-__all__ = ["GROUPS", "STEPS", "LaneProgram"]

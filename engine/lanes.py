@@ -1,7 +1,7 @@
 """What lanes compute, over many of them at once: the functions that the `means` of lane operators may call.
 
-Every value is an array that broadcasts to (groups, lanes, steps, share): an axis has length 1 where the value does
-not depend on it. The steps are those of the loop over a row that the value lives in.
+Every value is an array that broadcasts to (groups, lanes, steps, share): an axis has length 1 where the value
+does not depend on it. The steps are those of the loop over a row that the value lives in.
 """
 
 from __future__ import annotations

@@ -17,7 +17,10 @@ MISSING = -1
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """A tensor's memory. `origin` is the place of its first element, `written` what was written, None for inputs."""
+    """A tensor's memory.
+
+    `origin` is the lowest offset, which `values` begins with; `written` what was written, None for inputs.
+    """
 
     name: str
     type: Type
@@ -58,10 +61,11 @@ class Memory:
         strides = self.type.layout
         offsets = sum((p * s for p, s in zip(places, strides, strict=True)), np.zeros_like(indices))
         # an index out of range becomes an offset out of range
-        return np.where(outside, np.where(indices < 0, indices - self.origin, indices + len(self.values)), offsets)
+        beyond = np.where(indices < 0, indices + self.origin, indices + len(self.values))
+        return np.where(outside, beyond, offsets)
 
     def read(self, offsets: Values, where: Values | None, count_from: Sequence[int]) -> Values:
-        """The values at offsets, poison where not `where`; Misuse if one lies outside or was not written yet."""
+        """The values at offsets, poison where not `where`; Misuse if one lies outside or is not written."""
         places = self._places(offsets, where, "reads", count_from)
         if not self.values.size:
             return np.full(places.shape, poison(self.values.dtype), self.values.dtype)
@@ -86,9 +90,7 @@ class Memory:
             place = int(places[np.argmax(clash)]) + self.origin
             raise Misuse(f"writes different values to offset {place} of {self.name}")
 
-    def _places(
-        self, offsets: Values, where: Values | None, verb: str, count_from: Sequence[int]
-    ) -> Values:
+    def _places(self, offsets: Values, where: Values | None, verb: str, count_from: Sequence[int]) -> Values:
         """Offsets as places in the flat array, 0 where not `where`."""
         places = offsets - self.origin
         bad = (places < 0) | (places >= len(self.values))
@@ -112,7 +114,7 @@ class Memory:
                 first = np.unravel_index(int(np.argmax(unwritten)), unwritten.shape)
                 place = "{" + ", ".join(str(int(i)) for i in first) + "}"
                 raise Misuse(
-                    f"{int(np.sum(unwritten))} of {unwritten.size} elements of {self.name} are never written, "
+                    f"leaves {int(np.sum(unwritten))} of {unwritten.size} elements of {self.name} unwritten, "
                     f"the first at {place}"
                 )
         return _by_element(self.values, self).copy()

@@ -10,12 +10,14 @@ from genrw.engine.context import EMPTY, Record
 from genrw.engine.extract import Extractor, written_nodes
 from genrw.engine.ir import Module, Node, walk
 from genrw.engine.library import Library
+from genrw.engine.relevance import relevant_rules
 from genrw.engine.space import space_record, with_space
 from genrw.engine.stage import RuleUse, Saturated, StageEngine
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.rw_tree import RuleDecl
 
 DEFAULT_POLICY = "cost"
+_ENGINES_KEPT = 32
 
 
 @dataclass(frozen=True)
@@ -43,19 +45,29 @@ class Pipeline:
 
     def __init__(self, library: Library) -> None:
         self.library = library
-        self._engines: dict[tuple[str, bool], StageEngine] = {}
+        self._engines: dict[tuple[str, tuple[str, ...], bool], StageEngine] = {}
+        self._stage_rules: dict[tuple[str, bool], tuple[RuleDecl, ...]] = {}
 
     @property
     def stages(self) -> tuple[str, ...]:
         return self.library.stages
 
-    def engine(self, stage: str, strict: bool) -> StageEngine:
-        """The engine of a stage, made when first asked for."""
+    def engine(self, stage: str, strict: bool, operators: frozenset[str]) -> StageEngine:
+        """The engine of a stage for programs of these operators; the ones used last are kept."""
+        rules, reachable = relevant_rules(self.library, self._rules(stage, strict), operators)
+        key = (stage, tuple(r.name for r in rules), strict)
+        engine = self._engines.pop(key, None) or StageEngine(self.library, stage, rules, reachable)
+        self._engines[key] = engine
+        while len(self._engines) > _ENGINES_KEPT:
+            del self._engines[next(iter(self._engines))]
+        return engine
+
+    def _rules(self, stage: str, strict: bool) -> tuple[RuleDecl, ...]:
         key = (stage, strict)
-        if key not in self._engines:
-            rules = [r for r in stage_rules(self.library, stage) if not strict or r.contract == "exact"]
-            self._engines[key] = StageEngine(self.library, stage, rules)
-        return self._engines[key]
+        if key not in self._stage_rules:
+            rules = stage_rules(self.library, stage)
+            self._stage_rules[key] = tuple(r for r in rules if not strict or r.contract == "exact")
+        return self._stage_rules[key]
 
     def lower(
         self, modules: Sequence[Module], stage: str, options: Options, trace: Trace | None = None
@@ -119,11 +131,11 @@ class Pipeline:
         """Run one stage on a batch."""
         if stage != self.stages[0]:
             modules = [with_space(m, self.library) for m in modules]
-        engine = self.engine(stage, options.strict)
-        touched = [m for m in modules if engine.touches(m)]
-        done = iter(self._run(touched, stage, engine, options, trace) if touched else [])
-        left = {id(m) for m in modules} - {id(m) for m in touched}
-        return [replace(m, stage=stage) if id(m) in left else next(done) for m in modules]
+        operators = frozenset(node.op for m in modules for node in walk(m.root))
+        engine = self.engine(stage, options.strict, operators)
+        if not engine.rules:
+            return [replace(m, stage=stage) for m in modules]
+        return self._run(modules, stage, engine, options, trace)
 
     def _run(
         self, modules: Sequence[Module], stage: str, engine: StageEngine, options: Options, trace: Trace

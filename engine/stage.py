@@ -7,7 +7,6 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from genrw.engine.bindings import egg
@@ -18,9 +17,9 @@ from genrw.engine.graph import GraphFacts
 from genrw.engine.interner import Interner
 from genrw.engine.ir import Module, walk
 from genrw.engine.library import Library
-from genrw.engine.variants import leaves, pattern_operators, variants
+from genrw.engine.variants import leaves, variants
 from genrw.grammar.diagnostics import error
-from genrw.grammar.rw_tree import NumberPattern, OpPattern, RuleDecl
+from genrw.grammar.rw_tree import NumberPattern, RuleDecl
 from genrw.grammar.source import NOWHERE
 
 _RULES, _LOAD = "rules", "load"
@@ -71,10 +70,19 @@ class Saturated:
 class StageEngine:
     """The rules of one stage, declared once; `run` loads a batch of kernels, saturates and reads the result back."""
 
-    def __init__(self, library: Library, stage: str, rules: Iterable[RuleDecl], limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        library: Library,
+        stage: str,
+        rules: Iterable[RuleDecl],
+        operators: frozenset[str] | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        """`operators` are those that can appear, by default all."""
         self.library = library
         self.stage = stage
         self.rules = tuple(rules)
+        self.operators = operators if operators is not None else frozenset(library.names)
         self.limits = limits or Limits()
         self.names: list[str] = []
         self.answers: list[tuple[str, Answer | None]] = []
@@ -98,7 +106,7 @@ class StageEngine:
         self.names, self.answers = [], []
         encoded: list[Encoded] = []
         for rule in self.rules:
-            for variant in variants(rule, self.library, arity):
+            for variant in variants(rule, self.library, arity, self.operators):
                 if variant.key not in self.names:
                     self.names.append(variant.key)
                 rule_id = self.names.index(variant.key)
@@ -107,6 +115,8 @@ class StageEngine:
                 encoded.append(made)
         if any(_uses_ranges(rule) for rule in self.rules):
             for operator in self.library.operators.values():
+                if operator.name not in self.operators:
+                    continue
                 for made in encode_facts(operator, len(self.answers), self.library, spans, _RULES):
                     self.answers.append((made.key, made.answer))
                     encoded.append(made)
@@ -175,27 +185,15 @@ class StageEngine:
         sets.update((name, found) for name in wanted if (found := self.library.members_of(name)) is not None)
         commands: list[Any] = []
         for class_name in sorted(sets):
-            for op in sorted(sets[class_name]):
+            for op in sorted(self.operators.intersection(sets[class_name])):
                 args = [egg.Lit(sp, egg.String(class_name)), egg.Lit(sp, egg.String(op)), egg.Lit(sp, egg.Int(ids[op]))]
                 commands.append(egg.ActionCommand(egg.Expr_(sp, egg.Call(sp, "member", args))))
         for op, number in ids.items():
+            if op not in self.operators:
+                continue
             name = egg.Lit(sp, egg.String(op))
             commands.append(egg.ActionCommand(egg.Set(sp, "operator", [egg.Lit(sp, egg.Int(number))], name)))
         return commands
-
-    def touches(self, module: Module) -> bool:
-        """May some rule match at some node of a module? If not, the stage leaves it as it is."""
-        return any(node.op in self._roots for node in walk(module.root))
-
-    @cached_property
-    def _roots(self) -> frozenset[str]:
-        """The operators at the roots of the rules' left sides."""
-        roots: set[str] = set()
-        for rule in self.rules:
-            for side in (rule.left, rule.right) if rule.both_ways else (rule.left,):
-                if isinstance(side, OpPattern):
-                    roots.update(pattern_operators(side, rule, self.library))
-        return frozenset(roots)
 
     # ---- running
 

@@ -32,21 +32,23 @@ class Variant:
     with_: tuple[Binding, ...]
 
 
-def variants(rule: RuleDecl, library: Library, widest: int) -> Iterator[Variant]:
-    """All variants of a rule, for operators of up to `widest` operands."""
+def variants(rule: RuleDecl, library: Library, widest: int, operators: frozenset[str]) -> Iterator[Variant]:
+    """All variants of a rule, for operators of up to `widest` operands; `operators` are those that can appear."""
     directions = [(rule.name, rule.left, rule.right)]
     if rule.both_ways:
         directions.append((f"{rule.name}/reverse", rule.right, rule.left))
     for key, left, right in directions:
         rest = next((p.name for p in leaves(left) if isinstance(p, VarPattern) and p.rest), None)
-        for count in _rest_counts(left, rest, rule, library, widest) if rest is not None else (0,):
+        for count in _rest_counts(left, rest, rule, library, widest, operators) if rest is not None else (0,):
             first = Variant(rule, key, left, right, rule.guard, rule.with_)
             spelled = _spell(first, rest, count) if rest is not None else first
             for ordered in _orders(spelled.left, library, _order_free(rule)):
                 yield replace(spelled, left=ordered)
 
 
-def _rest_counts(left: Pattern, rest: str, rule: RuleDecl, library: Library, widest: int) -> list[int]:
+def _rest_counts(
+    left: Pattern, rest: str, rule: RuleDecl, library: Library, widest: int, operators: frozenset[str]
+) -> list[int]:
     """How many operands a rest variable can stand for: what the operators that it is an operand of take."""
     owner = next(n for n in nodes(left) if any(isinstance(o, VarPattern) and o.name == rest for o in n.operands))
     others = len(owner.operands) - 1
@@ -55,7 +57,7 @@ def _rest_counts(left: Pattern, rest: str, rule: RuleDecl, library: Library, wid
     if names is None:
         return list(range(widest - others + 1))
     counts: set[int] = set()
-    for name in names:
+    for name in names & operators:
         operator = library.operator(name)
         least = len(operator.fixed)
         counts.update(range(least, widest + 1) if operator.variadic is not None else (least,))

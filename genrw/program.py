@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from genrw.engine.build import build_file
-from genrw.engine.ir import Module
+from genrw.engine.ir import Module, Node
 from genrw.engine.library import Library
 from genrw.engine.pipeline import Options, Pipeline, Trace
 from genrw.engine.text import module_text
+from genrw.grammar import gen_tree as tree
 from genrw.grammar.diagnostics import error
 from genrw.grammar.gen import parse_gen
 from genrw.grammar.source import Source
@@ -34,28 +36,41 @@ def pipeline_of(library: Library) -> Pipeline:
 
 @dataclass(frozen=True)
 class Program:
-    """Modules at some stage, with the rules and options that they are lowered by."""
+    """Modules at some stage, with the rules and options that they are lowered by.
+
+    `origin` holds the modules as loaded; `target_chosen` says that the call or a header chose the target.
+    """
 
     modules: tuple[Module, ...]
     library: Library
     options: Options
-    text: str
+    source: Source
     origin: tuple[Module, ...] = ()
+    target_chosen: bool = True
     trace: Trace = field(default_factory=Trace, compare=False)
 
     @classmethod
-    def parse(cls, source: Source, library: Library, options: Options | None = None) -> Program:
-        """Check a `.gen` text. Without options, the target is the one in its header, else the default."""
+    def parse(
+        cls,
+        source: Source,
+        library: Library,
+        options: Options | None = None,
+        default_target: str = DEFAULT_TARGET,
+    ) -> Program:
+        """Check a `.gen` text. Where the options name no target, it is the one in the headers, else the default."""
         file = parse_gen(source.text, source.name)
-        target = options.target if options is not None else DEFAULT_TARGET
+        options = options or Options(target="")
+        chosen = options.target or _header_target(file)
+        target = chosen or default_target
         library.target(target)
         modules = tuple(build_file(file, library, target).values())
         if not modules:
             raise error("there is no module to lower", file.span)
-        if options is None:
-            targets = {m.target for m in modules if m.target}
-            options = Options(target=targets.pop() if len(targets) == 1 else target)
-        return cls(modules, library, options, source.text, modules)
+        return cls(modules, library, replace(options, target=target), source, modules, bool(chosen))
+
+    def with_options(self, options: Options, default_target: str) -> Program:
+        """The program as loaded, under other options."""
+        return Program.parse(self.source, self.library, options, default_target)
 
     def lower(self, stage: str) -> Program:
         """The program at a stage."""
@@ -67,16 +82,58 @@ class Program:
     def stages(self) -> tuple[str, ...]:
         return self.library.stages
 
+    @property
+    def text(self) -> str:
+        """The `.gen` text that was loaded."""
+        return self.source.text
+
     def context(self, module: Module) -> dict[str, Any]:
         """What rules may ask about a module's surroundings."""
-        return pipeline_of(self.library).context(module, self.options)
+        return pipeline_of(self.library).context(self._targeted(module), self.options)
 
     def __str__(self) -> str:
         """The program as `.gen` text."""
-        return module_text(self.modules, self.library, map(self.context, self._targeted()))
+        return module_text(self.modules, self.library, map(self.context, self.modules))
 
-    def _targeted(self) -> list[Module]:
-        return [replace(m, target=m.target or self.options.target) for m in self.modules]
+    def _targeted(self, module: Module) -> Module:
+        return replace(module, target=module.target or self.options.target)
+
+    # ---- inputs and results
+
+    @cached_property
+    def inputs(self) -> dict[str, Node]:
+        """The parameters that a caller gives, by name, in order; modules may share them."""
+        from genrw.engine.interpret import written_parameters
+
+        found: dict[str, Node] = {}
+        for module in self.origin:
+            written = written_parameters(module, self.library)
+            for parameter in module.parameters:
+                name = parameter.attribute("name")
+                if name in written:
+                    continue
+                if found.setdefault(name, parameter).type != parameter.type:
+                    raise error(
+                        f"the modules disagree about the type of parameter `{name}`",
+                        parameter.span,
+                        "rename one of the parameters",
+                    )
+        return found
+
+    @cached_property
+    def results(self) -> dict[str, Node]:
+        """The values that the program returns, by name, in order."""
+        return distinct(pair for module in self.origin for pair in self._results(module))
+
+    def _results(self, module: Module) -> list[tuple[str, Node]]:
+        if module.root.op == self.library.boundary("result").name:
+            return [(result.name or result.op, result) for result in module.root.operands]
+        from genrw.engine.interpret import written_parameters
+
+        written = written_parameters(module, self.library)
+        return [(module.outputs.get(name, name), parameter) for name, parameter in written.items()]
+
+    # ---- running
 
     def kernels(self) -> list[KernelSource]:
         """The printed kernels, in order."""
@@ -84,15 +141,39 @@ class Program:
 
         lowered = self.lower(self.stages[-1])
         names = kernel_names(lowered.modules)
+        heading = comment_lines(self.text)
         return [
-            print_kernel(m, self.library, lowered.context(m), self.text, name)
+            print_kernel(m, self.library, lowered.context(m), heading, name)
             for m, name in zip(lowered.modules, names, strict=True)
         ]
 
-    def run(
-        self, inputs: Mapping[str, object], device: str = "host", **settings: Any
-    ) -> dict[str, Any]:
+    def run(self, inputs: Mapping[str, object], device: str = "host", **settings: Any) -> dict[str, Any]:
         """Run on arrays by name; gives the results by the names that the program returns."""
         from genrw.codegen.devices import find_device
 
-        return find_device(device).run(self, inputs, **settings)
+        return find_device(device).prepare(self)(inputs, **settings)
+
+
+def comment_lines(text: str) -> str:
+    """A text whose lines can stand in C++ comments: none of them reaches into the next."""
+    shown = ("".join(c if c.isprintable() else " " for c in line) for line in text.splitlines())
+    return "\n".join(line.rstrip(" \\") for line in shown)
+
+
+def _header_target(file: tree.File) -> str:
+    """The target that the headers name; none where they name several, which no one call can serve."""
+    values = [a.value for m in file.modules for a in m.attributes if a.name == "target"]
+    names = {value.name for value in values if isinstance(value, tree.Word)}
+    return names.pop() if len(names) == 1 else ""
+
+
+def distinct(named: Iterable[tuple[str, Node]]) -> dict[str, Node]:
+    """Values by name; a name met again gets a number."""
+    found: dict[str, Node] = {}
+    for wanted, value in named:
+        name, count = wanted, 0
+        while name in found:
+            count += 1
+            name = f"{wanted}_{count}"
+        found[name] = value
+    return found

@@ -23,12 +23,16 @@ from lark import Token
 
 
 class Header(NamedTuple):
+    """A `@module` line."""
+
     name: str
     attributes: tuple[Attribute, ...]
     span: Span
 
 
 class AttributeList(NamedTuple):
+    """Attributes and the bracket that closes them."""
+
     items: tuple[Attribute, ...]
     end: Token
 
@@ -38,8 +42,9 @@ def _plain(token: Token) -> str:
     return name[len("gpu::gen::") :] if name.startswith("gpu::") else name
 
 
-# A part of an instruction with its place: what the builder hands from a rule to the rule around it.
 class _Part(NamedTuple):
+    """What one rule hands to the rule around it: a value and its place."""
+
     value: Any
     start: int
     end: int

@@ -94,17 +94,18 @@ def _refine(problem: GenrwError, source: Source, text: str, start: int, end: int
     """Says better what is wrong where the text around it tells more than the parser's state."""
     unbalanced = _unbalanced(source, text, start, end)
     (found,) = problem.diagnostics
-    if unbalanced or found.span is None:
+    span = found.span
+    if unbalanced or span is None:
         return unbalanced or problem
-    at, word = found.span.start, quoted(found.span.text)
-    if "//" in source.line(found.span.line)[: found.span.column - 1]:
+    word = quoted(span.text)
+    if "//" in source.line(span.line)[: span.column - 1]:
         found = replace(found, remedy="behind an expression `//` divides; write comments with #")
-    elif found.span.column == 1 and found.span.text.isidentifier():
+    elif span.column == 1 and span.text.isidentifier():
         found = replace(found, remedy=DECLARATIONS)
-    elif _GUARD_FIRST.fullmatch(text, start, at):
+    elif _GUARD_FIRST.fullmatch(text, start, span.start):
         found = replace(found, message="the guard stands before the pattern")
-    elif found.message == _STRAY.replace("{found}", word) and _unbalanced(source, text, start, at):
-        found = Diagnostic(f"`,` is missing before {word}", found.span)
+    elif found.message == _STRAY.replace("{found}", word) and _unbalanced(source, text, start, span.start):
+        found = Diagnostic(f"`,` is missing before {word}", span)
     return GenrwError(found)
 
 
@@ -127,25 +128,29 @@ def _check_depth(tree: Any) -> None:
 
 
 def _examples(source: Source, part: Part, errors: Errors) -> Iterator[Example]:
-    blocks = iter(part.blocks)
-    for block in blocks:
-        before = _program(source, block, errors)
-        context = _context(source, block, errors)
-        span = Span(source, block.keyword.start, block.end)
-        match block.keyword.text:
-            case "gives":
-                errors.add(Diagnostic("`gives` follows no `example`", block.keyword))
-            case "counterexample":
-                if before:
-                    yield Example(before, None, context, span)
-            case _:
-                result = next(blocks, None)
-                if result is None or result.keyword.text != "gives":
-                    errors.add(Diagnostic("this example has no `gives`", block.keyword))
-                    continue
-                after = _program(source, result, errors)
-                if before and after:
-                    yield Example(before, after, context, span.to(Span(source, result.start, result.end)))
+    before: tuple[Block, File | None] | None = None
+    for block in part.blocks:
+        keyword, program = block.keyword.text, _program(source, block, errors)
+        if before and keyword != "gives":
+            errors.add(Diagnostic("this example has no `gives`", before[0].keyword))
+        if keyword == "counterexample" and program:
+            yield _example(source, block, block, program, None, errors)
+        elif keyword == "gives" and not before:
+            errors.add(Diagnostic("`gives` follows no `example`", block.keyword))
+        elif keyword == "gives" and before and before[1] and program:
+            yield _example(source, before[0], block, before[1], program, errors)
+        before = (block, program) if keyword == "example" else None
+    if before:
+        errors.add(Diagnostic("this example has no `gives`", before[0].keyword))
+
+
+def _example(
+    source: Source, first: Block, last: Block, before: File, after: File | None, errors: Errors
+) -> Example:
+    context: tuple[Attribute, ...] = ()
+    if first.context:
+        context = errors.attempt(partial(parse_attributes, source, *first.context)) or ()
+    return Example(before, after, context, Span(source, first.keyword.start, last.end))
 
 
 def _program(source: Source, block: Block, errors: Errors) -> File | None:
@@ -153,13 +158,6 @@ def _program(source: Source, block: Block, errors: Errors) -> File | None:
         errors.add(Diagnostic(f"`{block.keyword.text}` has no program", block.keyword, "indent it deeper"))
         return None
     return errors.attempt(partial(parse_gen_slice, source, block.start, block.end))
-
-
-def _context(source: Source, block: Block, errors: Errors) -> tuple[Attribute, ...]:
-    if block.context is None:
-        return ()
-    start, end = block.context
-    return errors.attempt(partial(parse_attributes, source, start, end)) or ()
 
 
 # ---- what to say about bad input

@@ -34,6 +34,8 @@ from lark import Token
 
 
 class Stage(NamedTuple):
+    """The stage of the rules that follow: a name, or several joined by commas."""
+
     name: str
 
 
@@ -156,9 +158,7 @@ class RwBuilder(ExprBuilder):
         keyword, name, bound = c
         kind = self._one_of(name, _CONTRACTS, "contract")
         if (bound is None) == (kind == "approximate"):
-            message = (
-                "`contract approximate` needs a bound" if bound is None else f"`contract {kind}` has no bound"
-            )
+            message = f"`contract {kind}` {'needs a' if bound is None else 'has no'} bound"
             raise error(message, self.place(name), "write for example: contract approximate 1e-6")
         return _Clause(keyword, (kind, None if bound is None else float(number(self.source, bound))))
 
@@ -167,11 +167,9 @@ class RwBuilder(ExprBuilder):
     def variable(self, c: list[Any]) -> Pattern:
         span = self.place(c[0])
         value = special(c[0])
-        return (
-            VarPattern(c[0].value, False, span)
-            if value is None
-            else NumberPattern(Const(value, span=span), span)
-        )
+        if value is not None:
+            return NumberPattern(Const(value, span=span), span)
+        return VarPattern(c[0].value, False, span)
 
     def rest_variable(self, c: list[Any]) -> Pattern:
         return VarPattern(c[0].value, True, self.span(c[0], c[1]))

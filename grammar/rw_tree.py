@@ -54,9 +54,9 @@ class Requirement:
 
 @dataclass(frozen=True)
 class OpDecl(Declared):
-    """An operator. `stuck` is what to say when no rule lowers it; `called` names its values in printed kernels, with
-    `{attribute}` holes. `family` is the placeholder of a name like `reduce_{op: monoid}` (name: "reduce_{op}"),
-    `family_type` what it ranges over.
+    """An operator. `stuck` is what to say when no rule lowers it; `called` names its values in printed
+    kernels, with `{attribute}` holes. `family` is the placeholder of a name like `reduce_{op: monoid}` (name:
+    "reduce_{op}"), `family_type` what it ranges over.
 
     `result` is an expression over the operands and attributes: a dtype variable or class name alone for
     pointwise operators (`T`, `bool`), else a call such as `tensor(T, lens)`, `scalar(T)`, `index()`.

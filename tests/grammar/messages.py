@@ -1,7 +1,7 @@
 """Cases of bad input with all that is said about it, kept in text files.
 
-A case is a line `=== what is wrong`, the input, a line `---`, and the messages. With BLESS=1 in the environment the
-messages are written anew instead of compared.
+A case is a line `=== what is wrong`, the input, a line `---`, and the messages. With BLESS=1 in the
+environment the messages are written anew instead of compared.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from genrw.grammar.gen_tree import (
     NumberOperand,
     Ref,
     TypeNode,
+    Value,
     Word,
 )
 from hypothesis import given, settings
@@ -38,7 +40,7 @@ def test_listing_of_the_seed(path: Path) -> None:
     assert parse_gen(printed) == file
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(files)
 def test_printing_reads_back(file: File) -> None:
     again = parse_gen(print_gen(file))
@@ -115,7 +117,7 @@ def test_the_prefix_is_stripped_everywhere() -> None:
         ("float[4]", TypeNode("array", "float", size=4)),
     ],
 )
-def test_attribute_value(text: str, value: object) -> None:
+def test_attribute_value(text: str, value: Value) -> None:
     found = only(f"f[a={text}, b]").attributes
     assert repr(found) == repr((Attribute("a", value), Attribute("b", None)))
 
@@ -173,3 +175,11 @@ def test_spans() -> None:
     assert (line.attributes[0].span.text, line.attributes[0].value_span.text) == ("axes={1}", "{1}")
     assert line.type is not None
     assert line.type.span.text == "half{8}, {1}"
+
+
+def test_threads_do_not_mix_their_texts() -> None:
+    texts = [f"x{i} = f{i}(y{i})\n" * 20 for i in range(16)]
+    with ThreadPoolExecutor(8) as pool:
+        files = list(pool.map(parse_gen, texts, map(str, range(16))))
+    assert [print_gen(file) for file in files] == texts
+    assert [file.modules[0].instructions[-1].op_span.source.name for file in files] == [*map(str, range(16))]

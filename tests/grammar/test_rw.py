@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from genrw.grammar.expr_tree import Binary, Call, Compare, Const, Name
+from genrw.grammar.expr_tree import Binary, Call, Compare, Const, Member, Name
 from genrw.grammar.gen_tree import Attribute, MapValue, Word
 from genrw.grammar.rw import parse_rw, print_rw
 from genrw.grammar.rw_tree import (
@@ -118,15 +118,9 @@ def test_keywords_can_be_names(word: str) -> None:
 
 def test_floor_division_or_comment() -> None:
     found = op("f(a: index) -> index // result\n lo a.lo // b.hi   hi a # up\n // 3\n  pow2 1 // 2 # two")
-    assert found.lo == Binary("//", *(only_member("a", "lo"), only_member("b", "hi")))
+    assert found.lo == Binary("//", Member(Name("a"), "lo"), Member(Name("b"), "hi"))
     assert found.hi == Name("a")
     assert found.pow2 == Binary("//", Const(1), Const(2))
-
-
-def only_member(base: str, name: str) -> object:
-    found = op(f"f() -> index cost {base}.{name}").cost
-    assert found is not None
-    return found
 
 
 def test_documentation() -> None:

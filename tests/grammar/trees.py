@@ -10,22 +10,7 @@ from genrw.grammar import gen_tree as g
 from hypothesis import strategies as st
 
 _RESERVED = {"and", "or", "not", "in", "if", "else", "for", "true", "false", "inf", "nan"}
-_KEYWORDS = [
-    "lo",
-    "hi",
-    "cost",
-    "at",
-    "op",
-    "rule",
-    "index",
-    "value",
-    "type",
-    "when",
-    "with",
-    "e5",
-    "x_1",
-    "_",
-]
+_KEYWORDS = ["lo", "hi", "cost", "at", "op", "rule", "index", "type", "when", "with", "e5", "_"]
 
 names = st.one_of(
     st.sampled_from(_KEYWORDS), st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True)
