@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -59,7 +60,7 @@ def build_module(
         "target": library.target(target),
         "schedule": Record.of(schedule) if schedule else EMPTY,
     }
-    builder = _Builder(library, context, modules or {module.name: module})
+    builder = _Builder(library, context, modules or {module.name: module}, "stage" in header)
     root = builder.body(module)
     return Module(
         module.name,
@@ -121,8 +122,9 @@ class _Builder:
     """Builds the instructions of a module, inlining the modules it calls."""
 
     def __init__(
-        self, library: Library, context: Mapping[str, Any], modules: Mapping[str, tree.Module]
+        self, library: Library, context: Mapping[str, Any], modules: Mapping[str, tree.Module], printed: bool
     ) -> None:
+        """`printed`: the text is a stage's output, whose operators' names stand for values without a name."""
         self.library = library
         self.context = context
         self.modules = modules
@@ -130,6 +132,7 @@ class _Builder:
         self.written: list[str] = []
         self.problems: list[Diagnostic] = []
         self.calling: list[str] = []
+        self.printed = printed
 
     def body(self, module: tree.Module) -> Node:
         """The root of the module; raises all problems at once."""
@@ -288,7 +291,7 @@ class _Builder:
             raise error(problem.message, instruction.op_span, problem.remedy) from None
         nodes = self.number_operands(operator, instruction, operands)
         attributes = self.attributes(operator, instruction, nodes, labels)
-        name = instruction.names[0] if instruction.names else None
+        name = self.given_name(instruction)
         try:
             type_ = infer(
                 self.library, instruction.op, attributes, [n.type for n in nodes], self.context, labels
@@ -297,6 +300,12 @@ class _Builder:
             raise error(problem.message, self.place(instruction, problem), problem.remedy) from None
         self.check_written_type(instruction, type_)
         return Node(instruction.op, attributes, tuple(nodes), type_, name, instruction.span)
+
+    def given_name(self, instruction: tree.Instruction) -> str | None:
+        """The name that an author gave; None for one that a printed stage made up from the operator."""
+        name = instruction.names[0] if instruction.names else None
+        made_up = name is not None and re.fullmatch(rf"{re.escape(instruction.op)}(\.\d+)?", name)
+        return None if self.printed and made_up else name
 
     def place(self, instruction: tree.Instruction, problem: TypeProblem) -> Span:
         if problem.operand is not None:

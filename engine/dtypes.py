@@ -120,6 +120,19 @@ def in_class(dtype: str, class_name: str) -> bool:
     return dtype == class_name if members is None else dtype in members
 
 
+def in_range(value: float, dtype: str) -> float:
+    """A number as an element: values beyond the type's limits become those, infinities of floats stay."""
+    limits = DTYPES[dtype]
+    if limits.kind == "bool":
+        return value != 0
+    if math.isnan(value):
+        return value if limits.is_float else 0
+    if math.isinf(value) and limits.is_float:
+        return value
+    clamped = min(max(value, limits.smallest), limits.largest)
+    return clamped if limits.is_float else int(clamped)
+
+
 def promote(a: str, b: str) -> str:
     """The type two types meet in: float over integer over bool; of mixed signs, the signed type of both."""
     if a == b:

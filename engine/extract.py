@@ -147,6 +147,7 @@ class Extractor:
         self, root: int, best: Mapping[int, _Best], context: Mapping[str, Any], names: Mapping[int, Node]
     ) -> Node:
         made: dict[int, Node] = {}
+        taken: set[str] = set()
         stack = [root]
         while stack:
             number = stack[-1]
@@ -157,7 +158,7 @@ class Extractor:
                 continue
             stack.pop()
             if number not in made:
-                made[number] = self._node(number, node, [made[o] for o in node.operands], context, names)
+                made[number] = self._node(number, node, [made[o] for o in node.operands], context, names, taken)
         return made[root]
 
     def _node(
@@ -167,9 +168,14 @@ class Extractor:
         operands: Sequence[Node],
         context: Mapping[str, Any],
         names: Mapping[int, Node],
+        taken: set[str],
     ) -> Node:
         written = names.get(number)
         name, span = (written.name, written.span) if written is not None else (None, NOWHERE)
+        if name is not None:
+            # An element takes its tensor's name; where both are in the program, the first has it.
+            name = None if name in taken else name
+            taken.add(name or "")
         if node.number is not None:
             op = self.library.boundary("number").name
             return Node(op, (("value", node.number),), (), Type("index", "int64"), name, span)

@@ -13,6 +13,7 @@ from genrw.engine.library import Library
 from genrw.engine.relevance import relevant_rules
 from genrw.engine.space import space_record, with_space
 from genrw.engine.stage import RuleUse, Saturated, StageEngine
+from genrw.engine.text import node_names
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.rw_tree import RuleDecl
 
@@ -206,7 +207,8 @@ class Pipeline:
         added = [n for name, n in found.items() if name not in known]
         outputs = dict(module.outputs)
         if added:
-            results = [n.name or n.op for n in module.root.operands]
+            names = node_names(module, self.library)
+            results = [names[id(n)] for n in module.root.operands]
             outputs.update(zip((n.attribute("name") for n in added), results, strict=False))
         return replace(
             module, root=root, parameters=tuple(parameters + added), stage=stage, outputs=outputs

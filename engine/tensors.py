@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from genrw.engine.dtypes import DTYPES
+from genrw.engine.dtypes import in_range
 from genrw.engine.functions import (
     Misuse,
     broadcasts_to,
@@ -54,7 +54,7 @@ def pad(x: Values, pads: Lens, mode: str = "constant", value: float = 0, dtype: 
     lens = affordable(pad_lens(x.shape, pads))
     before = pads[: x.ndim]
     if mode == "constant":
-        return _pad_constant(x, lens, before, fill_value(value, dtype))
+        return _pad_constant(x, lens, before, in_range(value, dtype))
     if mode not in _SOURCES:
         raise Misuse(f'the mode of a pad is "constant", "edge" or "reflect", not "{mode}"')
     for axis, n in enumerate(lens):
@@ -88,19 +88,6 @@ def _reflect(index: Values, n: int) -> Values:
 
 
 _SOURCES: dict[str, Callable[[Values, int], Values]] = {"edge": _edge, "reflect": _reflect}
-
-
-def fill_value(value: float, dtype: str) -> float:
-    """A padding value as an element: values beyond the type's limits become those, infinities stay."""
-    limits = DTYPES[dtype]
-    if limits.kind == "bool":
-        return value != 0
-    if math.isnan(value):
-        return value if limits.is_float else 0
-    if math.isinf(value) and limits.is_float:
-        return value
-    clamped = min(max(value, limits.smallest), limits.largest)
-    return clamped if limits.is_float else int(clamped)
 
 
 # ---- picking

@@ -27,6 +27,13 @@ def module_tree(module: Module, library: Library, context: Mapping[str, Any]) ->
     return tree.Module(module.name, tuple(_header(module)), tuple(writer.instructions()))
 
 
+def node_names(module: Module, library: Library) -> dict[int, str]:
+    """The name that each node has in the module's text, by identity."""
+    writer = _Writer(module, library, {})
+    writer.name_all()
+    return writer.names
+
+
 def _header(module: Module) -> list[tree.Attribute]:
     if not module.stage:
         return []
@@ -62,21 +69,27 @@ class _Writer:
         self.taken: set[str] = set()
 
     def instructions(self) -> list[tree.Instruction]:
+        order = self.name_all()
+        lines = [self._parameter(p) for p in self.module.parameters]
+        inline = self._inline(order)
+        for node in order:
+            if id(node) not in inline and node not in self.module.parameters:
+                lines.append(self._instruction(node, inline))
+        root = self.module.root
+        operands = tuple(tree.Ref(self.names[id(o)]) for o in root.operands)
+        return [*lines, tree.Instruction((), "@return", operands=operands)]
+
+    def name_all(self) -> list[Node]:
+        """Name every node, those that have names first; gives the nodes in order."""
         order = self._order()
         for parameter in self.module.parameters:
             self._name(parameter, parameter.name or parameter.attribute("name"))
         for node in order:
             if node.name is not None:
                 self._name(node, node.name)
-        lines = [self._parameter(p) for p in self.module.parameters]
-        inline = self._inline(order)
         for node in order:
-            if id(node) not in inline and node not in self.module.parameters:
-                self._name(node, node.op)
-                lines.append(self._instruction(node, inline))
-        root = self.module.root
-        operands = tuple(tree.Ref(self.names[id(o)]) for o in root.operands)
-        return [*lines, tree.Instruction((), "@return", operands=operands)]
+            self._name(node, node.op)
+        return order
 
     def _order(self) -> list[Node]:
         return [n for n in walk(self.module.root) if n is not self.module.root]
@@ -86,7 +99,8 @@ class _Writer:
             return
         name, count = wanted, 0
         while name in self.taken:
-            name, count = f"{wanted}_{count + 1}", count + 1
+            count += 1
+            name = f"{wanted}.{count}"
         self.taken.add(name)
         self.names[id(node)] = name
 

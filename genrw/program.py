@@ -68,9 +68,9 @@ class Program:
             raise error("there is no module to lower", file.span)
         return cls(modules, library, replace(options, target=target), source, modules, bool(chosen))
 
-    def with_options(self, options: Options, default_target: str) -> Program:
+    def with_options(self, options: Options) -> Program:
         """The program as loaded, under other options."""
-        return Program.parse(self.source, self.library, options, default_target)
+        return Program.parse(self.source, self.library, options)
 
     def lower(self, stage: str) -> Program:
         """The program at a stage."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 from genrw.grammar.diagnostics import error
 from genrw.grammar.source import Source, Span
@@ -16,13 +17,18 @@ def read_text(path: str | os.PathLike[str]) -> Source:
     name = os.fspath(path)
     try:
         with Path(name).open("rb") as file:
-            data = file.read(_LARGEST + 1)
+            return read_stream(file, name)
     except FileNotFoundError:
         raise error(f"there is no file {name}") from None
     except IsADirectoryError:
         raise error(f"{name} is a directory", remedy="name a file") from None
     except (OSError, ValueError) as problem:
         raise error(f"{name!r} cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
+
+
+def read_stream(stream: BinaryIO, name: str) -> Source:
+    """The text of an open file in UTF-8. Raises GenrwError if it is none or too large."""
+    data = stream.read(_LARGEST + 1)
     if len(data) > _LARGEST:
         raise error(f"{name} is larger than {_LARGEST // 2**20} MiB")
     return Source(name, _decode(name, data))

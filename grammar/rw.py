@@ -128,29 +128,30 @@ def _check_depth(tree: Any) -> None:
 
 
 def _examples(source: Source, part: Part, errors: Errors) -> Iterator[Example]:
-    before: tuple[Block, File | None] | None = None
+    opened: Block | None = None
+    before: File | None = None
+    context: tuple[Attribute, ...] = ()
     for block in part.blocks:
         keyword, program = block.keyword.text, _program(source, block, errors)
-        if before and keyword != "gives":
-            errors.add(Diagnostic("this example has no `gives`", before[0].keyword))
-        if keyword == "counterexample" and program:
-            yield _example(source, block, block, program, None, errors)
-        elif keyword == "gives" and not before:
+        if opened and keyword != "gives":
+            errors.add(Diagnostic("this example has no `gives`", opened.keyword))
+        if keyword != "gives":
+            context, opened, before = _context(source, block, errors), block, program
+        elif not opened:
             errors.add(Diagnostic("`gives` follows no `example`", block.keyword))
-        elif keyword == "gives" and before and before[1] and program:
-            yield _example(source, before[0], block, before[1], program, errors)
-        before = (block, program) if keyword == "example" else None
-    if before:
-        errors.add(Diagnostic("this example has no `gives`", before[0].keyword))
+        if opened and before and program and keyword != "example":
+            span = Span(source, opened.keyword.start, block.end)
+            yield Example(before, program if keyword == "gives" else None, context, span)
+        opened = opened if keyword == "example" else None
+    if opened:
+        errors.add(Diagnostic("this example has no `gives`", opened.keyword))
 
 
-def _example(
-    source: Source, first: Block, last: Block, before: File, after: File | None, errors: Errors
-) -> Example:
-    context: tuple[Attribute, ...] = ()
-    if first.context:
-        context = errors.attempt(partial(parse_attributes, source, *first.context)) or ()
-    return Example(before, after, context, Span(source, first.keyword.start, last.end))
+def _context(source: Source, block: Block, errors: Errors) -> tuple[Attribute, ...]:
+    if block.context is None:
+        return ()
+    start, end = block.context
+    return errors.attempt(partial(parse_attributes, source, start, end)) or ()
 
 
 def _program(source: Source, block: Block, errors: Errors) -> File | None:

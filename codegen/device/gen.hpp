@@ -144,10 +144,10 @@ using unsigned_of = typename integer<sizeof(T), false>::type;
 GEN_DEVICE constexpr float round_to_odd(double x)
 {
     const float nearest = static_cast<float>(x);
-    const double error = x - static_cast<double>(nearest);
+    const double back = nearest;
     const uint32 word = bits<uint32>(nearest);
-    if (x != x || error == 0 || (word & 1)) return nearest;
-    const bool below = (error > 0) == (x > 0);  // nearest lies between zero and x
+    if (x != x || back == x || (word & 1)) return nearest;
+    const bool below = (back < x) == (x > 0);  // nearest lies between zero and x
     return bits<float>(below ? word + 1 : word - 1);
 }
 

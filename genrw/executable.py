@@ -1,0 +1,72 @@
+"""Compiled programs that are called like functions."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from genrw.codegen.devices import HostDevice
+from genrw.codegen.launch import Built, launch_table
+from genrw.codegen.layout import Array
+from genrw.grammar.diagnostics import error
+from genrw.program import Program
+
+
+class Executable:
+    """A program compiled for the CPU, called on arrays of the parameters' types and shapes.
+
+    `source` is its HIP C++; `launch` describes its kernels as `launch.json` does.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._kernels = program.kernels()
+        self._run = HostDevice().load(program, self._kernels)
+
+    def __call__(self, *arrays: object, **named: object) -> Array | tuple[Array, ...]:
+        """The program's results: one array, or a tuple in the order in which the program returns them."""
+        results = tuple(self.run(self._bind(arrays, named)).values())
+        return results[0] if len(results) == 1 else results
+
+    def run(self, inputs: dict[str, object], **settings: Any) -> dict[str, Array]:
+        """The results by name, for arrays by name. Settings are the host device's: `threads`, `order`."""
+        return self._run(inputs, **settings)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the parameters, in order."""
+        return tuple(self.program.inputs)
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The names of the results, in order."""
+        return tuple(self.program.results)
+
+    @cached_property
+    def source(self) -> str:
+        return "\n".join(kernel.text for kernel in self._kernels)
+
+    @cached_property
+    def launch(self) -> dict[str, Any]:
+        return launch_table(self.program, [Built(kernel, {}) for kernel in self._kernels])
+
+    def _bind(self, arrays: tuple[object, ...], named: dict[str, object]) -> dict[str, object]:
+        """Arguments by parameter name, as Python binds a call's."""
+        if len(arrays) > len(self.inputs):
+            raise error(f"the program takes {len(self.inputs)} arrays, not {len(arrays)}", remedy=self._takes())
+        bound = dict(zip(self.inputs, arrays, strict=False))
+        twice = next((name for name in named if name in bound), None)
+        if twice is not None:
+            raise error(f"the input `{twice}` is given twice")
+        bound |= named
+        missing = next((name for name in self.inputs if name not in bound), None)
+        if missing is not None:
+            raise error(f"the input `{missing}` is missing", remedy=self._takes())
+        return bound
+
+    def _takes(self) -> str:
+        names = ", ".join(self.inputs)
+        return f"its inputs are {names}" if names else "it has no inputs"
+
+    def __repr__(self) -> str:
+        return f"<genrw program {', '.join(self.inputs)} -> {', '.join(self.results)}>"

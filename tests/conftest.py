@@ -1,0 +1,42 @@
+"""What all tests share: the shipped rules, and golden files with one switch to update them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from genrw.engine.library import Library
+from genrw.rulesets import load_library
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write golden files instead of comparing with them")
+
+
+@pytest.fixture(scope="session")
+def library() -> Library:
+    """The shipped rules."""
+    return load_library()
+
+
+class Golden:
+    """Compares texts with files under tests/golden, or writes these."""
+
+    def __init__(self, update: bool) -> None:
+        self.update = update
+
+    def check(self, name: str, text: str) -> None:
+        path = GOLDEN / name
+        if self.update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert path.is_file(), f"{path} is missing: run pytest --update-golden"
+        assert text == path.read_text(encoding="utf-8"), f"{name} differs: if that is right, run pytest --update-golden"
+
+
+@pytest.fixture()
+def golden(request: pytest.FixtureRequest) -> Golden:
+    return Golden(request.config.getoption("--update-golden"))
