@@ -380,7 +380,7 @@ def _makers(precise: bool) -> list[Function]:
         declare(
             "convert(x: any, dtype: dtype) -> any",
             partial(_convert, precise),
-            "x as another type: floats truncate to integers and saturate, integers wrap, half and bf16 round.",
+            "x as another type: floats to integers truncate and saturate, integers wrap, floats round.",
         ),
         declare(
             "iota(lens: ints, axis: int, dtype: dtype?) -> any",

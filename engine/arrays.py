@@ -46,7 +46,7 @@ class Array:
         raise error("a single true or false is needed here, not a tensor")
 
     def finished(self, dtype: str, precise: bool) -> Values:
-        """The values in the numpy type of an element type, rounded to it; in precise mode floats stay double."""
+        """The values in the numpy type of an element type, rounded to it; precise floats stay double."""
         if precise and DTYPES[dtype].is_float:
             return self.values.astype(np.float64, copy=False)
         with np.errstate(all="ignore"):
@@ -87,7 +87,8 @@ def holds_array(value: Value) -> bool:
 def meet(what: str, operands: Sequence[Value]) -> tuple[str, list[Values]]:
     """The element type operands meet in, and their values in the type it is computed in.
 
-    A number takes on the type of the arrays where this holds numbers of its kind. All numbers: as double or int64.
+    A number takes on the type of the arrays where this holds numbers of its kind; numbers alone meet in double
+    or int64.
     """
     for operand in operands:
         if not isinstance(operand, Array | int | float):

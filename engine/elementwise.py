@@ -6,6 +6,7 @@ warnings off.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,7 @@ def _within(a: Values, b: Values) -> Values:
 
 def rsqrt(x: Values) -> Values:
     """1 over the square root."""
-    return np.true_divide(x.dtype.type(1), np.sqrt(x))
+    return np.asarray(x.dtype.type(1) / np.sqrt(x))
 
 
 # W. J. Cody, "Rational Chebyshev approximations for the error function", 1969, with the coefficients of his
@@ -160,13 +161,13 @@ def _erf_near(x: Values) -> Values:
 
 
 def _erfc_middle(x: Values) -> Values:
-    return np.exp(-x * x) * _ratio(_MIDDLE_TOP, _MIDDLE_BOTTOM, x)
+    return np.asarray(np.exp(-x * x) * _ratio(_MIDDLE_TOP, _MIDDLE_BOTTOM, x))
 
 
 def _erfc_far(x: Values) -> Values:
     square = 1.0 / (x * x)
     series = square * _ratio(_FAR_TOP, _FAR_BOTTOM, square)
-    return np.exp(-x * x) * (1.0 / np.sqrt(np.pi) - series) / x
+    return np.asarray(np.exp(-x * x) * (1.0 / math.sqrt(math.pi) - series) / x)
 
 
 # ---- conversion
@@ -175,14 +176,14 @@ def _erfc_far(x: Values) -> Values:
 def convert(x: Values, dtype: str) -> Values:
     """Values as another type, in that type's own numpy representation.
 
-    Floats become integers by truncation, those out of range the nearest limit and nan 0; integers wrap; to half
-    and bf16 values round once, to nearest, halves to even.
+    Floats become integers by truncation, those out of range the nearest limit and nan 0; integers wrap; values
+    round to half and bf16 once, to nearest, ties to even.
     """
     target = numpy_dtype(dtype)
     if x.dtype == target:
         return x
     if dtype == "bool":
-        return x != 0
+        return np.asarray(x != 0)
     if DTYPES[dtype].is_integer and x.dtype.kind == "f":
         return _float_to_integer(x, dtype)
     if dtype in ("half", "bf16"):
@@ -204,7 +205,7 @@ def _float_to_integer(x: Values, dtype: str) -> Values:
 
 
 def _rounded_to_odd(x: Values) -> Values:
-    """Values as float, the last bit set where the conversion was inexact: rounding again loses nothing then."""
+    """Values as float, the last bit set where that was inexact: so rounding once more loses nothing."""
     if x.dtype == np.float32:
         return x
     wide = np.asarray(_as_float(x))

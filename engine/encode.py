@@ -31,7 +31,7 @@ from genrw.grammar.expr_tree import Const, Expr, Name
 from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, VarPattern
 from genrw.grammar.source import Span
 
-FACTS = ("lo", "hi", "pow2", "size", "depth", "uses", "fold")
+FACTS = ("lo", "hi", "pow2", "size", "depth", "uses", "fold", "order")
 Answer = Callable[[tuple[int, ...], Interner], list[tuple[int, ...]]]
 
 

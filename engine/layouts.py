@@ -159,6 +159,16 @@ def pieces_of(lens: Ints, strides: Ints, shape: Ints) -> tuple[tuple[Ints, Ints]
     return tuple((tuple(n for n, _ in p), tuple(s for _, s in p)) for p in found[0])
 
 
+def tile_factor(length: int, limit: int) -> int:
+    """A divisor of a length up to a limit, made of small primes: the extent of a tile along an axis."""
+    factor = 1
+    while True:
+        prime = next((p for p in (2, 3, 5, 7, 11) if length % (factor * p) == 0 and factor * p <= limit), None)
+        if prime is None:
+            return factor
+        factor *= prime
+
+
 LAYOUT_FUNCTIONS: dict[str, Function] = {
     f.name: f
     for f in (
@@ -201,6 +211,11 @@ LAYOUT_FUNCTIONS: dict[str, Function] = {
             "element_value(value: number, dtype: dtype) -> number",
             in_range,
             "A number as an element: beyond the type's limits it becomes those, infinities of floats stay.",
+        ),
+        declare(
+            "tile_factor(length: int, limit: int) -> int",
+            tile_factor,
+            "A divisor of a length up to a limit, made of the primes up to 11.",
         ),
         declare(
             "numbered(name: string, i: int) -> string",

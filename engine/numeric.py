@@ -1,11 +1,11 @@
 """What operators mean: the expression language over numpy arrays.
 
-An array in an expression is an `Array`: values in the type they are computed in, and the element type they stand
-for. half and bf16 are computed in float and rounded once, at the end of the whole expression. In precise mode all
-floating types are computed in double and not rounded at all, which makes a reference of higher precision.
+An array in an expression is an `Array`: values in the type they are computed in, and the element type they
+stand for. half and bf16 are computed in float and rounded once, at the end of the whole expression. In precise
+mode all floating types are computed in double and not rounded at all: a reference of higher precision.
 
-Where no array is involved, an expression means what `expr.compile_expr` makes of it. A number beside an array takes
-on the array's type. Functions are listed in `array_functions`.
+Where no array is involved, an expression means what `expr.compile_expr` makes of it. A number beside an array
+takes on the array's type. The functions are those of `array_functions`.
 """
 
 from __future__ import annotations
@@ -158,12 +158,12 @@ class _NumericCompiler(Compiler):
 
 
 def _checked_count(function: Function, expr: Call) -> Callable[[Sequence[Value]], Value]:
-    """A function on plain values that shares its name with one on arrays, which takes other numbers of them."""
+    """A function on plain values; the one on arrays of the same name may take other numbers of arguments."""
     wrong = check_call(expr, {}, {function.name: function})
     if wrong is None:
         return checked(function, expr)
 
-    def refuse(values: Sequence[Value]) -> Value:
+    def refuse(_values: Sequence[Value]) -> Value:
         raise GenrwError(wrong)
 
     return refuse

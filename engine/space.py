@@ -86,7 +86,8 @@ def space_record(module: Module, library: Library) -> Record:
     """The space as rules see it.
 
     lens, axes; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least; `operations`
-    per element; `folds`, their number; `passes` over a row that is not kept; `item`, the bytes of the smallest element type read or written; `wide` those of
+    per element; `folds`, their number; `passes` over a row that is not kept; `scattered`, the
+    operators whose neighbouring results lie apart in their operands; `item`, the bytes of the smallest element type read or written; `wide` those of
     the largest; `min_stride`, the least distance of neighbours along a row in any parameter; `fast`, whether the last
     axis longer than 1 is part of the row.
     """
@@ -105,6 +106,7 @@ def space_record(module: Module, library: Library) -> Record:
         "folds": sum(1 for node in walk(module.root) if library.role(node.op) == "fold"),
         "passes": max(GraphFacts.of(module, library).depth.values(), default=0)
         + any(_stored(n).type.elements == prod(lens) for n in module.root.operands),
+        "scattered": sum(1 for node in walk(module.root) if _scatters(node, library)),
         "operations": sum(1 for node in walk(module.root) if library.role(node.op) == "pointwise"),
         "item": min(items),
         "wide": max(items),
@@ -112,6 +114,12 @@ def space_record(module: Module, library: Library) -> Record:
         "fast": bool(long_axes) and long_axes[-1] in axes,
     }
     return Record.of(values)
+
+
+def _scatters(node: Node, library: Library) -> bool:
+    """Does the node move elements so that neighbours in its result lie apart in its operand?"""
+    operator = library.operator(node.op)
+    return operator.role == "index_map" and "scattered" in operator.decl.role_parts
 
 
 def _min_stride(module: Module, lens: tuple[int, ...], axes: tuple[int, ...]) -> int:

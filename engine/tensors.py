@@ -48,8 +48,8 @@ def shown(lens: Sequence[int]) -> str:
 def pad(x: Values, pads: Lens, mode: str = "constant", value: float = 0, dtype: str = "float") -> Values:
     """Elements put around a tensor, or taken from it where a pad is negative; `pads` is befores, then afters.
 
-    Mode `constant` puts in a value (in terms of `dtype`), `edge` the nearest element, `reflect` the mirror image
-    about the outermost elements, back and forth as often as it takes.
+    Mode `constant` puts in a value (in terms of `dtype`), `edge` the nearest element, `reflect` the mirror
+    image about the outermost elements, back and forth as often as it takes.
     """
     lens = affordable(pad_lens(x.shape, pads))
     before = pads[: x.ndim]
@@ -94,7 +94,7 @@ _SOURCES: dict[str, Callable[[Values, int], Values]] = {"edge": _edge, "reflect"
 
 
 def take(x: Values, indices: Values, axis: int = 0) -> Values:
-    """Elements at indices along an axis, whose place the indices' shape takes; negative ones count from the end."""
+    """Elements at indices along an axis; the indices' shape takes its place, negative ones count from the end."""
     axis = normalise_axis(axis, x.ndim)
     if indices.dtype.kind not in "iu":
         raise Misuse("`take` takes integers as indices")

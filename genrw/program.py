@@ -72,6 +72,10 @@ class Program:
         """The program as loaded, under other options."""
         return Program.parse(self.source, self.library, options)
 
+    def with_modules(self, modules: tuple[Module, ...]) -> Program:
+        """Other modules with this program's rules and options."""
+        return replace(self, modules=modules)
+
     def lower(self, stage: str) -> Program:
         """The program at a stage."""
         trace = Trace()

@@ -1062,7 +1062,7 @@ GEN_DEVICE double pow(double x, double y) { return ::pow(x, y); }
 #else
 
 // Written once for float and double, and without branches, so that loops of them vectorise on the host. The
-// polynomials are minimax fits on the reduced ranges; errors stay within 3.5 units in the last place.
+// polynomials are minimax fits on the reduced ranges; errors stay within 4 units in the last place.
 
 namespace detail {
 

@@ -34,7 +34,7 @@ struct sum8 {
     GEN_DEVICE static acc identity() { return 0; }
     GEN_DEVICE static acc combine(acc a, acc b) { return gen::add(a, b); }
 };
-struct all {
+struct every {
     using acc = bool;
     GEN_DEVICE static acc identity() { return true; }
     GEN_DEVICE static acc combine(acc a, acc b) { return a && b; }

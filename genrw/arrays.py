@@ -1,0 +1,72 @@
+"""Arrays in `.npy` files. numpy's format has no name for bf16: such arrays are stored by their bits, as uint16."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from genrw.engine.dtypes import dtype_name, numpy_dtype
+from genrw.engine.ir import Node
+from genrw.engine.types import Type
+from genrw.grammar.diagnostics import error
+
+Array = npt.NDArray[Any]
+
+_BITS_OF_BF16 = ("uint16", "void16")
+
+
+def read_array(path: str | Path, parameter: Node) -> Array:
+    """The array in a file, for a parameter; GenrwError if there is none or it does not fit."""
+    stored = _mapped(Path(path))
+    wanted = parameter.type
+    if wanted.dtype == "bf16" and stored.dtype.name in _BITS_OF_BF16:
+        stored = stored.view(numpy_dtype(wanted.dtype))
+    found = dtype_name(stored.dtype.newbyteorder("="))
+    if found != wanted.dtype or stored.shape != wanted.lens:
+        name, shown = parameter.attribute("name"), found or stored.dtype.name
+        raise error(
+            f"{path} holds {shown}{_braced(stored.shape)}, but the input `{name}` is {type_text(wanted)}",
+            parameter.span,
+            "store an array of that type and shape",
+        )
+    return np.array(stored, dtype=numpy_dtype(wanted.dtype))
+
+
+def _mapped(path: Path) -> Array:
+    """A file's array, mapped into memory, so that a wrong one is refused before it is read."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise error(f"there is no file {path}") from None
+    except OSError as problem:
+        raise error(f"{path} cannot be read: {problem.strerror or problem}") from None
+    except Exception as problem:  # numpy's reader raises whatever parsing a damaged header brings up
+        reason = str(problem).split("\n")[0]
+        raise error(f"{path} holds no array: {reason}", remedy="write it with numpy.save") from None
+    if not isinstance(array, np.ndarray):
+        raise error(f"{path} holds several arrays", remedy="write one array with numpy.save")
+    return array
+
+
+def array_bytes(array: Array) -> bytes:
+    """An array in the `.npy` format."""
+    stored = array.view(np.uint16) if dtype_name(array.dtype) == "bf16" else array
+    buffer = io.BytesIO()
+    np.save(buffer, stored, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def type_text(type_: Type) -> str:
+    """A tensor's type as programs write it."""
+    return f"{type_.dtype}{_braced(type_.lens)}"
+
+
+def _braced(lens: tuple[int, ...]) -> str:
+    return "{" + ", ".join(map(str, lens)) + "}"

@@ -1,0 +1,171 @@
+"""`genrw run`: a program on given or random arrays, its results shown, compared and saved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from genrw.arrays import Array, array_bytes, read_array, type_text
+from genrw.codegen.devices import Prepared, find_device
+from genrw.engine.compare import compare
+from genrw.engine.dtypes import DTYPES
+from genrw.engine.inputs import random_inputs
+from genrw.engine.types import Type
+from genrw.grammar.diagnostics import error
+from genrw.output import write_files
+from genrw.program import Program
+from genrw.terminal import write, write_table
+
+_SHOWN_VALUES = 4
+
+
+@dataclass(frozen=True)
+class Run:
+    """What to do besides running: on which device, at which stage, with which inputs, and what then."""
+
+    device: str
+    stage: str | None = None
+    inputs: Sequence[str] = ()
+    check: bool = False
+    seed: int = 0
+    save: Path | None = None
+    order: int = 0
+
+
+def run(program: Program, request: Run) -> int:
+    """Run a program and show its results; 1 if they are to be checked and wrong, else 0."""
+    program, settings = _at_stage(program, request)
+    inputs = read_inputs(program, request.inputs, request.seed)
+    started = time.perf_counter()
+    prepared = find_device(request.device).prepare(program)
+    ready = time.perf_counter()
+    results = prepared(inputs, **settings)
+    done = time.perf_counter()
+    problems = check(program, inputs, results) if request.check else None
+    if request.save is not None:
+        write_files(request.save, {f"{name}.npy": array_bytes(a) for name, a in results.items()})
+    _show(program, results, problems)
+    how = f"{request.device}, target {program.options.target}"
+    write(f"{how}: ready in {_seconds(ready - started)}, ran in {_seconds(done - ready)}")
+    return 1 if problems and any(p.message for p in problems.values()) else 0
+
+
+def _at_stage(program: Program, request: Run) -> tuple[Program, dict[str, int]]:
+    """The program as the device takes it, and the device's settings."""
+    if request.device == "interpret":
+        if request.order:
+            raise error("the interpreter runs all lanes at once: it has no `--order`", remedy="use `--device host`")
+        return (program.lower(request.stage) if request.stage else program), {}
+    if request.stage is not None:
+        raise error("only the interpreter runs a program at a stage", remedy="add `--device interpret`")
+    return program, {"order": request.order}
+
+
+# ---- inputs
+
+
+def read_inputs(program: Program, given: Sequence[str], seed: int) -> dict[str, Array]:
+    """Arrays for all inputs: those given as `name=file.npy`, random ones for the others."""
+    files = _input_files(program, given)
+    arrays = {name: read_array(path, program.inputs[name]) for name, path in files.items()}
+    if len(arrays) == len(program.inputs):
+        return arrays
+    drawn: dict[str, Array] = {}
+    for module in program.origin:
+        drawn = random_inputs(module, program.library, seed) | drawn
+    return drawn | arrays
+
+
+def _input_files(program: Program, given: Sequence[str]) -> dict[str, str]:
+    files: dict[str, str] = {}
+    for item in given:
+        name, sign, path = item.partition("=")
+        if not sign or not path:
+            raise error(f"the input {item!r} names no file", remedy="write `--input name=file.npy`")
+        if name not in program.inputs:
+            raise error(f"the program has no input `{name}`", remedy=f"its inputs are {', '.join(program.inputs)}")
+        if name in files:
+            raise error(f"the input `{name}` is given twice")
+        files[name] = path
+    return files
+
+
+# ---- results
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far a result is from the reference: the largest error, and what is wrong if that is too much."""
+
+    largest: float
+    message: str | None
+
+
+def check(
+    program: Program, inputs: Mapping[str, Array], results: Mapping[str, Array]
+) -> dict[str, Difference]:
+    """Compare results with the program as it was loaded, evaluated in double precision."""
+    reference = reference_run(program)(inputs, precise=True)
+    types = {name: node.type.dtype for name, node in program.results.items()}
+    return {name: _difference(got, reference[name], types[name]) for name, got in results.items()}
+
+
+def reference_run(program: Program) -> Prepared:
+    """The interpreter on the program as it was loaded."""
+    loaded = program.with_modules(program.origin)
+    return find_device("interpret").prepare(loaded)
+
+
+def _difference(got: Array, want: Array, dtype: str) -> Difference:
+    message = compare(got, want, dtype)
+    if got.shape != want.shape or not got.size:
+        return Difference(0.0, message)
+    if not DTYPES[dtype].is_float:
+        return Difference(float(np.max(got != want)), message)
+    with np.errstate(all="ignore"):
+        errors = np.abs(got.astype(np.float64) - want)
+    finite = errors[np.isfinite(errors)]
+    return Difference(float(np.max(finite, initial=0.0)), message)
+
+
+def _show(
+    program: Program, results: Mapping[str, Array], problems: Mapping[str, Difference] | None
+) -> None:
+    headings = ["result", "type", "first values"]
+    rows = [
+        [name, type_text(_type(program, name)), _first_values(array)] for name, array in results.items()
+    ]
+    if problems is not None:
+        headings += ["largest error", "check"]
+        rows = [[*row, *_verdict(problems[row[0]])] for row in rows]
+    write_table(headings, rows)
+    for name, problem in (problems or {}).items():
+        if problem.message:
+            write(f"{name} {problem.message}")
+
+
+def _type(program: Program, name: str) -> Type:
+    return program.results[name].type
+
+
+def _verdict(difference: Difference) -> list[str]:
+    return [f"{difference.largest:.3g}", "wrong" if difference.message else "ok"]
+
+
+def _first_values(array: Array) -> str:
+    shown = array.reshape(-1)[:_SHOWN_VALUES]
+    kept = shown.dtype.kind in "biu"
+    values = [_value(v) for v in (shown if kept else shown.astype(np.float64)).tolist()]
+    return " ".join([*values, "…"] if array.size > _SHOWN_VALUES else values)
+
+
+def _value(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value).lower()
+
+
+def _seconds(duration: float) -> str:
+    return f"{duration:.2f} s" if duration >= 1 else f"{duration * 1e3:.3g} ms"

@@ -1,0 +1,230 @@
+"""Finding and running compilers, the cache of what they built, and what users are told when it fails."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from genrw.codegen import compilers
+from genrw.codegen.compilers import HostCompiler, cache_key, host_compiler, read_entry, write_entry, zig
+from genrw.codegen.host import HostKernel, compile_host
+from genrw.grammar.diagnostics import GenrwError
+
+ADD = """#include "gen.hpp"
+GEN_KERNEL(64) add(const float* __restrict__ x, const float* __restrict__ y, float* __restrict__ z, int n)
+{
+    const int i = gen::global_id();
+    if (i < n) z[i] = x[i] + y[i];
+}
+"""
+ADD_TYPES = ("const float*", "const float*", "float*", "int")
+
+
+def compile_add(source: str = ADD, **options: Any) -> HostKernel:
+    return compile_host(source, "add", ADD_TYPES, wave_size=64, block=64, cooperative=False, **options)
+
+
+def check_add(kernel: HostKernel, n: int = 1000) -> None:
+    x, y = np.arange(n, dtype=np.float32), np.ones(n, np.float32)
+    z = np.zeros(n, np.float32)
+    kernel.launch([x, y, z, n], -(-n // 64))
+    assert np.array_equal(z, x + 1)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    monkeypatch.setenv("GENRW_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kernels built during a test."""
+    built: list[str] = []
+    original = HostCompiler.build
+
+    def build(self: HostCompiler, source: str, kernel: str, *rest: Any) -> None:
+        built.append(kernel)
+        original(self, source, kernel, *rest)
+
+    monkeypatch.setattr(HostCompiler, "build", build)
+    return built
+
+
+# ---- the cache
+
+
+def test_second_compile_comes_from_the_cache(cache: Path, builds: list[str]) -> None:
+    check_add(compile_add())
+    check_add(compile_add())
+    assert builds == ["add"]
+    assert len(list((cache / "host").iterdir())) == 1
+
+
+def test_without_cache(cache: Path, builds: list[str]) -> None:
+    check_add(compile_add(cache=False))
+    check_add(compile_add(cache=False))
+    assert builds == ["add", "add"]
+    assert not (cache / "host").exists()
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "foreign"])
+def test_damaged_entry_is_rebuilt(damage: str, cache: Path, builds: list[str]) -> None:
+    source = f"{ADD} // {damage}"
+    compile_add(source)
+    (entry,) = (cache / "host").iterdir()
+    whole = entry.read_bytes()
+    flipped = bytes([*whole[:5000], whole[5000] ^ 1, *whole[5001:]])
+    entry.unlink()
+    entry.write_bytes(
+        {"truncated": whole[: len(whole) // 2], "flipped": flipped, "empty": b"", "foreign": b"x" * 99}[damage]
+    )
+    check_add(compile_add(source))
+    assert builds == ["add", "add"]
+    assert read_entry(entry) is not None
+
+
+def test_what_the_key_depends_on() -> None:
+    kernels = {compile_add()._library._name, compile_add(f"{ADD} ")._library._name}
+    kernels.add(compile_add(compiler="zig")._library._name)
+    for options in ({"wave_size": 32, "block": 64}, {"wave_size": 64, "block": 128}):
+        kernel = compile_host(ADD, "add", ADD_TYPES, cooperative=False, **options)  # type: ignore[arg-type]
+        kernels.add(kernel._library._name)
+    assert len(kernels) == 5
+    assert cache_key("ab", "c") != cache_key("a", "bc")
+
+
+def test_entries_are_whole_or_absent(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "entry"
+    assert read_entry(path) is None
+    write_entry(path, b"payload")
+    assert read_entry(path) == b"payload"
+    assert [file.name for file in path.parent.iterdir()] == ["entry"]
+
+
+def test_processes_share_the_cache(cache: Path) -> None:
+    program = f"""
+import numpy as np
+from genrw.codegen.host import compile_host
+kernel = compile_host({ADD!r}, "add", {ADD_TYPES!r}, wave_size=64, block=64, cooperative=False)
+x = np.ones(64, np.float32)
+kernel.launch([x, x, x, 64], 1)
+assert x.tolist() == [2.0] * 64
+"""
+    workers = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(4)]
+    assert [worker.wait() for worker in workers] == [0] * 4
+    assert len(list((cache / "host").iterdir())) == 1
+
+
+# ---- compilers
+
+
+@pytest.mark.parametrize("choice", [None, "zig"])
+def test_compilers(choice: str | None, cache: Path) -> None:
+    del cache
+    check_add(compile_add(compiler=choice))
+
+
+def test_environment_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "zig")
+    assert host_compiler().is_zig
+    monkeypatch.setenv("GENRW_HOST_COMPILER", "g++ -g0")
+    assert host_compiler().command == ("g++", "-g0")
+    assert host_compiler("zig").is_zig
+
+
+def test_zig_stands_in_for_a_system_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for variable in ("CXX", "GENRW_HOST_COMPILER"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert host_compiler().is_zig
+    check_add(compile_add())
+
+
+def test_no_compiler_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for variable in ("CXX", "GENRW_HOST_COMPILER"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    zig.cache_clear()
+    compilers._host_compiler.cache_clear()
+    try:
+        with pytest.raises(GenrwError, match=r"no C\+\+ compiler") as caught:
+            compile_add()
+        assert "install ziglang or a C++ compiler" in str(caught.value)
+        with pytest.raises(GenrwError, match="help: pip install ziglang"):
+            zig()
+    finally:
+        compilers._host_compiler.cache_clear()
+
+
+def test_wrong_choice() -> None:
+    with pytest.raises(GenrwError, match="'no-such-compiler' is not there"):
+        host_compiler("no-such-compiler")
+
+
+@pytest.mark.parametrize("choice", [None, "zig"])
+def test_error_names_kernel_and_line(choice: str | None) -> None:
+    broken = ADD.replace("x[i] + y[i]", "x[i] + why[i]")
+    with pytest.raises(GenrwError, match="kernel add does not compile") as caught:
+        compile_add(broken, compiler=choice)
+    message = str(caught.value)
+    assert "add.hip:5" in message
+    assert "why" in message
+    assert len(message.splitlines()) < 20
+
+
+# ---- launching
+
+
+def test_arguments_are_checked() -> None:
+    kernel = compile_add()
+    x = np.ones(64, np.float32)
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    for arguments, message in [
+        ([x, x, x], "takes 4 arguments, got 3"),
+        ([x, x, x.astype(np.float64), 64], "takes an array of float32, not float64"),
+        ([x, x, frozen, 64], "can be written"),
+        ([x[::2], x, x, 64], "contiguous"),
+        ([x, x, 1.0, 64], "contiguous"),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            kernel.launch(arguments, 1)  # type: ignore[arg-type]
+    check_add(kernel)
+
+
+@pytest.mark.parametrize("threads", [None, 1, 2, 5, 100])
+@pytest.mark.parametrize("order", [0, 1, 77])
+def test_every_group_runs_once(threads: int | None, order: int) -> None:
+    source = "GEN_KERNEL(1) count(int* hits) { hits[gen::workgroup_id()] += 1; }"
+    kernel = compile_host(source, "count", ["int*"], wave_size=1, block=1, cooperative=False)
+    for groups in (0, 1, 2, 15, 16, 17, 1000):
+        hits = np.zeros(groups + 1, np.int32)
+        kernel.launch([hits], groups, threads=threads, order=order)
+        assert hits.tolist() == [1] * groups + [0]
+
+
+def test_large_arrays_use_threads() -> None:
+    check_add(compile_add(), 1 << 20)
+
+
+def test_scalars_of_every_kind() -> None:
+    source = """
+GEN_KERNEL(1) scalars(double* out, float a, int b, gen::int64 c, gen::half d, bool e)
+{
+    out[0] = a; out[1] = b; out[2] = gen::convert<double>(c); out[3] = float(d); out[4] = e;
+}
+"""
+    types = ["double*", "float", "int", "gen::int64", "gen::half", "bool"]
+    kernel = compile_host(source, "scalars", types, wave_size=1, block=1, cooperative=False)
+    out = np.zeros(5)
+    kernel.launch([out, 1.5, -7, 1 << 40, np.float16(0.25), True], 1)
+    assert out.tolist() == [1.5, -7, 1 << 40, 0.25, 1]

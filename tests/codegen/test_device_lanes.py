@@ -1,0 +1,319 @@
+"""Lanes of the device header on the host: cross-lane operations, barriers, workgroup memory, masked access."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from device_kernels import MONOIDS, ROW_TYPES, row_sum_kernel
+
+from genrw.codegen.host import HostKernel, compile_host
+from genrw.grammar.diagnostics import GenrwError
+
+Array = npt.NDArray[Any]
+
+# (wave size, block): whole waves, one wave, and the host's own wave of one lane
+SHAPES = [(64, 64), (64, 256), (64, 448), (32, 32), (32, 96), (32, 1024), (1, 1), (1, 7), (1, 64)]
+SEEDS = range(6)
+
+
+def lanes_kernel(wave: int, block: int, compiler: str | None = None) -> HostKernel:
+    """A kernel that reduces groups of 2^width lanes: sum, int8 sum, all, max, argmax."""
+    widths = range(wave.bit_length())
+    cases = "\n".join(
+        f"""    if (width == {w}) {{
+        y[i] = gen::dpp_reduce<sum, {1 << w}>(x[i]);
+        bytes[i] = gen::dpp_reduce<sum8, {1 << w}>(gen::convert<gen::int8>(x[i]));
+        flags[i] = gen::dpp_reduce<every, {1 << w}>(x[i] > 0);
+        most[i] = gen::dpp_reduce<greatest, {1 << w}>(x[i]);
+        at[i] = gen::dpp_reduce<argmax, {1 << w}>(place{{x[i], i}}).index;
+    }}"""
+        for w in widths
+    )
+    source = f"""{MONOIDS}
+GEN_KERNEL({block}) lanes(const float* x, float* y, gen::int8* bytes, bool* flags, double* most, gen::int64* at,
+                          int width)
+{{
+    const int i = gen::global_id();
+{cases}
+}}
+"""
+    types = ["const float*", "float*", "gen::int8*", "bool*", "double*", "gen::int64*", "int"]
+    return compile_host(
+        source, "lanes", types, wave_size=wave, block=block, cooperative=True, compiler=compiler
+    )
+
+
+@pytest.mark.parametrize(("wave", "block"), SHAPES)
+def test_reduce_groups_of_lanes(wave: int, block: int) -> None:
+    kernel = lanes_kernel(wave, block)
+    groups = 3
+    rng = np.random.default_rng(0)
+    x = rng.integers(-40, 41, groups * block).astype(np.float32)
+    x[rng.integers(0, x.size, 3)] = np.nan
+    for width in range(wave.bit_length()):
+        y, most = np.zeros_like(x), np.zeros(x.size)
+        small, flags = np.zeros(x.size, np.int8), np.zeros(x.size, np.bool_)
+        at = np.zeros(x.size, np.int64)
+        kernel.launch([x, y, small, flags, most, at, width], groups, order=width)
+        lanes = 1 << width
+        rows = x.reshape(-1, lanes)
+        whole = np.nan_to_num(rows).astype(np.int8)
+
+        def spread(values: Array, lanes: int = lanes) -> Array:
+            return np.repeat(values, lanes)
+
+        assert np.array_equal(y, spread(rows.sum(1)), equal_nan=True)
+        assert np.array_equal(small, spread(whole.sum(1, dtype=np.int8)))
+        assert np.array_equal(flags, spread((rows > 0).all(1)))
+        assert np.array_equal(most, spread(rows.max(1)), equal_nan=True)
+        clean = ~np.isnan(rows).any(1)
+        first = rows.argmax(1) + np.arange(0, x.size, lanes)
+        assert np.array_equal(at.reshape(-1, lanes)[clean], np.repeat(first[clean], lanes).reshape(-1, lanes))
+
+
+@pytest.mark.parametrize(("wave", "block"), SHAPES)
+def test_reduce_rows(wave: int, block: int) -> None:
+    """Lanes, waves and workgroup memory together, on lengths around the block's, in every order."""
+    items = 3
+    source = row_sum_kernel(block, items)
+    kernel = compile_host(source, "rows", ROW_TYPES, wave_size=wave, block=block, cooperative=True)
+    rng = np.random.default_rng(1)
+    lengths = {1, 2, block - 1, block, block + 1, items * block - 1, items * block} - {0}
+    for n in sorted(length for length in lengths if length <= items * block):
+        x = rng.integers(-99, 99, (5, n)).astype(np.float32)
+        for seed in SEEDS:
+            y, at = np.full(5, 7, np.float32), np.full(5, -7, np.int64)
+            kernel.launch([x, y, at, n], 5, order=seed, threads=1 + seed % 3)
+            assert np.array_equal(y, x.sum(1))
+            assert np.array_equal(at, x.argmax(1))
+
+
+@pytest.mark.parametrize("variant", ["ucontext", "zig"])
+def test_other_ways_to_switch(variant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The portable switch of lanes, and the inline one under another compiler."""
+    if variant == "ucontext":
+        monkeypatch.setenv("CXX", "g++ -DGEN_UCONTEXT=1")
+        monkeypatch.setenv("GENRW_CACHE_DIR", str(tmp_path))
+    compiler = "zig" if variant == "zig" else None
+    kernel = lanes_kernel(32, 64, compiler)
+    x = np.arange(64, dtype=np.float32)
+    y, most = np.zeros_like(x), np.zeros(64)
+    kernel.launch([x, y, np.zeros(64, np.int8), np.zeros(64, np.bool_), most, np.zeros(64, np.int64), 4], 1, order=3)
+    assert np.array_equal(y, np.repeat(x.reshape(4, 16).sum(1), 16))
+    assert np.array_equal(most, np.repeat(x.reshape(4, 16).max(1), 16))
+
+
+# ---- what must not go unseen
+
+
+def shows(kernel: HostKernel, arguments: list[Any], output: int, expected: Array, groups: int = 4) -> list[bool]:
+    """For each of some orders, whether the result is wrong."""
+    wrong = []
+    for seed in range(12):
+        arguments[output][...] = 0
+        kernel.launch(arguments, groups, order=seed)
+        wrong.append(not np.array_equal(arguments[output], expected))
+    return wrong
+
+
+@pytest.mark.parametrize("barrier", [True, False])
+@pytest.mark.parametrize("block", [32, 128])
+def test_missing_barrier_shows(barrier: bool, block: int) -> None:
+    """Lanes exchange values through workgroup memory, within one wave and between waves."""
+    source = f"""
+GEN_KERNEL({block}) flip(const float* x, float* y)
+{{
+    GEN_LDS(float, tile, {block});
+    tile[gen::local_id()] = x[gen::global_id()];
+    {"gen::barrier();" if barrier else ""}
+    y[gen::global_id()] = tile[{block} - 1 - gen::local_id()];
+}}
+"""
+    kernel = compile_host(
+        source, "flip", ["const float*", "float*"], wave_size=32, block=block, cooperative=True
+    )
+    x = np.arange(4 * block, dtype=np.float32)
+    wrong = shows(kernel, [x, np.zeros_like(x)], 1, x.reshape(4, block)[:, ::-1].ravel())
+    assert not any(wrong) if barrier else any(wrong)
+
+
+@pytest.mark.parametrize("fence", [True, False])
+def test_missing_fence_shows(fence: bool) -> None:
+    """Workgroup memory used again for the next reduction, while a wave still reads the last one."""
+    source = f"""{MONOIDS}
+GEN_KERNEL(128) twice(const float* x, float* y)
+{{
+    GEN_LDS(float, lds, 4);
+    const float v = x[gen::global_id()];
+    const float a = gen::reduce_waves<sum, 4>(gen::dpp_reduce<sum, 32>(v), lds);
+    const float b = gen::reduce_waves<sum, 4, {str(fence).lower()}>(gen::dpp_reduce<sum, 32>(v * v), lds);
+    y[gen::global_id()] = a + 1000 * b;
+}}
+"""
+    kernel = compile_host(
+        source, "twice", ["const float*", "float*"], wave_size=32, block=128, cooperative=True
+    )
+    x = np.random.default_rng(2).integers(-9, 9, 512).astype(np.float32)
+    rows = x.reshape(4, 128)
+    expected = np.repeat(rows.sum(1) + 1000 * (rows * rows).sum(1), 128)
+    wrong = shows(kernel, [x, np.zeros_like(x)], 1, expected)
+    assert not any(wrong) if fence else any(wrong)
+
+
+def test_unwritten_workgroup_memory_is_poisoned() -> None:
+    source = """
+GEN_KERNEL(64) peek(float* y)
+{
+    GEN_LDS(float, tile, 64);
+    gen::barrier();
+    y[gen::global_id()] = tile[gen::local_id()];
+    gen::barrier();
+    tile[gen::local_id()] = 1;
+}
+"""
+    kernel = compile_host(source, "peek", ["float*"], wave_size=64, block=64, cooperative=True)
+    y = np.zeros(256, np.float32)
+    kernel.launch([y], 4, order=1)
+    assert np.all(np.isnan(y))
+
+
+DIVERGENT = {
+    "a lane leaves before a cross-lane operation": "if (lane == 3) return; y[i] = gen::dpp_reduce<sum, 32>(1.0f);",
+    "half a wave skips a barrier": "if (lane % 32 < 16) gen::barrier(); y[i] = 1;",
+    "a wave skips a barrier": "if (lane < 32) gen::barrier(); y[i] = 1;",
+    "a wave leaves before a barrier": "if (lane >= 32) return; gen::barrier(); y[i] = 1;",
+    "lanes are at different operations": "if (lane & 1) y[i] = gen::dpp_reduce<sum, 32>(1.0f); else gen::barrier();",
+    "operations differ in width": """
+        if (lane & 1) y[i] = gen::dpp_reduce<sum, 32>(1.0f); else y[i] = gen::dpp_reduce<sum, 16>(1.0f);""",
+}
+
+
+@pytest.mark.parametrize("case", DIVERGENT)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_divergence_is_an_error(case: str, seed: int) -> None:
+    source = f"""{MONOIDS}
+GEN_KERNEL(64) stray(float* y)
+{{
+    const int lane = gen::local_id(), i = gen::global_id();
+    {DIVERGENT[case]}
+}}
+"""
+    kernel = compile_host(source, "stray", ["float*"], wave_size=32, block=64, cooperative=True)
+    with pytest.raises(GenrwError, match="kernel stray: lanes that should have met"):
+        kernel.launch([np.zeros(64, np.float32)], 1, order=seed)
+
+
+def test_operation_wider_than_the_block_is_an_error() -> None:
+    source = f"{MONOIDS} GEN_KERNEL(48) wide(float* y) {{ y[gen::local_id()] = gen::dpp_reduce<sum, 32>(1.0f); }}"
+    kernel = compile_host(source, "wide", ["float*"], wave_size=32, block=48, cooperative=True)
+    with pytest.raises(GenrwError, match="not whole waves"):
+        kernel.launch([np.zeros(48, np.float32)], 1)
+
+
+@pytest.mark.parametrize("body", ["gen::barrier();", "gen::lds_barrier();", "x[0] = gen::dpp_reduce<sum, 32>(1.0f);"])
+def test_lanes_meet_in_a_kernel_that_is_not_cooperative(body: str) -> None:
+    source = f"{MONOIDS} GEN_KERNEL(64) alone(float* x) {{ {body} }}"
+    with pytest.raises(GenrwError, match="is built as cooperative"):
+        compile_host(source, "alone", ["float*"], wave_size=32, block=64, cooperative=False)
+
+
+# ---- ids and memory access
+
+
+@pytest.mark.parametrize("cooperative", [True, False])
+def test_ids(cooperative: bool) -> None:
+    source = """
+GEN_KERNEL(96) ids(int* out)
+{
+    int* at = out + gen::global_id() * 8;
+    at[0] = gen::workgroup_id();
+    at[1] = gen::local_id();
+    at[2] = gen::workgroup_size();
+    at[3] = gen::lane_id();
+    at[4] = gen::wave_id();
+    at[5] = gen::global_id();
+    at[6] = gen::global_id64() == gen::global_id();
+    at[7] = gen::lane_reduce<total>(gen::array<int, 5>{1, 2, 3, 4, gen::local_id()});
+}
+"""
+    total = """
+struct total {
+    using acc = int;
+    GEN_DEVICE static acc identity() { return 0; }
+    GEN_DEVICE static acc combine(acc a, acc b) { return a + b; }
+};
+"""
+    kernel = compile_host(
+        total + source, "ids", ["int*"], wave_size=32, block=96, cooperative=cooperative
+    )
+    out = np.zeros((5, 96, 8), np.int32)
+    kernel.launch([out], 5, order=9, threads=2)
+    group, lane = np.meshgrid(np.arange(5), np.arange(96), indexing="ij")
+    columns = [group, lane, 96 + 0 * lane, lane % 32, lane // 32, group * 96 + lane, 1 + 0 * lane, 10 + lane]
+    assert np.array_equal(out, np.stack(columns, -1))
+
+
+@pytest.mark.parametrize("vector", [1, 2, 4])
+@pytest.mark.parametrize("name", ["float", "gen::half", "double", "gen::int8"])
+def test_strided_access(vector: int, name: str) -> None:
+    """Chunks of a row move through a lane; the masked forms leave alone what lies beyond the limit."""
+    lanes, size = 4, 8
+    stride = lanes * vector
+    source = f"""
+GEN_KERNEL({lanes}) move(const {name}* x, {name}* plain, {name}* masked, {name}* filled, int n)
+{{
+    const int first = gen::local_id() * {vector};
+    const auto all = gen::strided_load<{size}, {stride}, {vector}>(x, first);
+    gen::strided_store<{size}, {stride}, {vector}>(plain, first, all);
+    const auto some = gen::strided_load<{size}, {stride}, {vector}>(x, first, first, n, {name}(-1.0f));
+    gen::strided_store<{size}, {stride}, {vector}>(masked, first, some, first, n);
+    gen::strided_store<{size}, {stride}, {vector}>(filled, first, some);
+}}
+"""
+    types = [f"const {name}*", f"{name}*", f"{name}*", f"{name}*", "int"]
+    kernel = compile_host(source, "move", types, wave_size=1, block=lanes, cooperative=False)
+    dtype = {"float": np.float32, "gen::half": np.float16, "double": np.float64, "gen::int8": np.int8}[name]
+    total = lanes * size
+    x = np.arange(1, total + 1).astype(dtype)
+    for n in range(0, total + 1, vector):
+        plain, masked, filled = (np.zeros(total, dtype) for _ in range(3))
+        kernel.launch([x, plain, masked, filled, n], 1)
+        inside = np.arange(total) < n
+        assert np.array_equal(plain, x)
+        assert np.array_equal(masked, np.where(inside, x, 0))
+        assert np.array_equal(filled, np.where(inside, x, -1))
+
+
+def test_single_access() -> None:
+    source = """
+GEN_KERNEL(1) pick(const float* x, const int* at, float* y, int n)
+{
+    for (int i = 0; i < n; i++) {
+        y[2 * i] = gen::conditional_load(x, at[i], -1);
+        y[2 * i + 1] = gen::load_if(x, at[i], at[i] % 2 == 0, -2);
+    }
+    gen::vec_store(y, 2 * n, gen::vec_load<4>(x, 4));
+}
+"""
+    types = ["const float*", "const int*", "float*", "int"]
+    kernel = compile_host(source, "pick", types, wave_size=1, block=1, cooperative=False)
+    x, at = np.arange(10, 20, dtype=np.float32), np.array([3, -1, 8, -(1 << 30)], np.int32)
+    y = np.zeros(12, np.float32)
+    at[3] = -(1 << 30) + 1
+    kernel.launch([x, at, y, 4], 1)
+    assert y.tolist() == [13, -2, -1, -2, 18, 18, -1, -2, 14, 15, 16, 17]
+
+
+def test_constant_tables() -> None:
+    source = """
+GEN_CONSTANT gen::half weights[3] = {gen::half(1.0f), gen::half(-2.5f), gen::half(1e6f)};
+GEN_KERNEL(1) table(float* y) { for (int i = 0; i < 3; i++) y[i] = float(weights[i]); }
+"""
+    kernel = compile_host(source, "table", ["float*"], wave_size=1, block=1, cooperative=False)
+    y = np.zeros(3, np.float32)
+    kernel.launch([y], 1)
+    assert y.tolist() == [1, -2.5, np.inf]
