@@ -87,8 +87,8 @@ def holds_array(value: Value) -> bool:
 def meet(what: str, operands: Sequence[Value]) -> tuple[str, list[Values]]:
     """The element type operands meet in, and their values in the type it is computed in.
 
-    A number takes on the type of the arrays where this holds numbers of its kind; numbers alone meet in double
-    or int64.
+    A number takes on the type of the arrays where this holds numbers of its kind; numbers alone meet in
+    double or int64.
     """
     for operand in operands:
         if not isinstance(operand, Array | int | float):

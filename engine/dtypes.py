@@ -115,9 +115,57 @@ def is_dtype(name: str) -> bool:
 
 
 def in_class(dtype: str, class_name: str) -> bool:
-    """Whether a dtype belongs to a class, or is the dtype of that very name."""
+    """Whether a dtype belongs to a class, or is the dtype of that very name; accumulators are of class `any` too."""
     members = CLASSES.get(class_name)
-    return dtype == class_name if members is None else dtype in members
+    return dtype == class_name if members is None else class_name == "any" or dtype in members
+
+
+def holds(wide: str, narrow: str) -> bool:
+    """Whether every value of a type is one of another type."""
+    a, b = DTYPES[wide], DTYPES[narrow]
+    if b.kind == "bool" or wide == narrow:
+        return True
+    if a.kind == "bool" or (b.is_float and not a.is_float):
+        return False
+    if a.is_float and b.is_float:
+        return a.epsilon <= b.epsilon and a.largest >= b.largest
+    if a.is_float:
+        return b.largest * a.epsilon <= 1
+    return a.smallest <= b.smallest and a.largest >= b.largest
+
+
+_LEAST_EXPONENT = {"half": -14, "bf16": -126, "float": -126}
+"""The exponent of a floating type's smallest normal value."""
+
+
+def rounded(value: float, dtype: str) -> float:
+    """A number as a floating type stores it: the nearest value, halfway the even one, beyond the largest infinity."""
+    if dtype not in _LEAST_EXPONENT or value == 0 or not math.isfinite(value):
+        return float(value)
+    limits = DTYPES[dtype]
+    exponent = max(math.frexp(value)[1] - 1, _LEAST_EXPONENT[dtype])
+    step = math.ldexp(limits.epsilon, exponent)
+    nearest = round(value / step) * step
+    return nearest if abs(nearest) <= limits.largest else math.copysign(math.inf, value)
+
+
+def converted(value: float, source: str, target: str) -> float:
+    """What the conversion of a constant gives: see the `convert` function of expressions."""
+    a, b = DTYPES[source], DTYPES[target]
+    stored = rounded(value, source) if a.is_float else value
+    if b.is_float:
+        return rounded(stored, target)
+    if b.kind == "bool":
+        return stored != 0
+    if a.is_float:
+        return in_range(math.trunc(stored) if math.isfinite(stored) else stored, target)
+    return (int(stored) - int(b.smallest)) % 2**b.bits + int(b.smallest)
+
+
+def has_reciprocal(value: float, dtype: str) -> bool:
+    """Whether 1 / value is exact and normal in a floating type, so that dividing is multiplying by it."""
+    mantissa, exponent = math.frexp(rounded(value, dtype))
+    return abs(mantissa) == 0.5 and abs(exponent - 1) <= -_LEAST_EXPONENT.get(dtype, -1022)
 
 
 def in_range(value: float, dtype: str) -> float:

@@ -40,9 +40,9 @@ def truncating_divide(a: Values, b: Values) -> Values:
 
 
 def floor_divide(a: Values, b: Values) -> Values:
-    """The quotient rounded down."""
+    """The quotient rounded down; of floats, after it is rounded to the type."""
     if a.dtype.kind == "f":
-        return np.floor_divide(a, b)
+        return np.asarray(np.floor(a / b))
     safe, special = _safe(b)
     return np.where(special, _by_special(a, b), np.floor_divide(a, safe))
 
@@ -176,8 +176,8 @@ def _erfc_far(x: Values) -> Values:
 def convert(x: Values, dtype: str) -> Values:
     """Values as another type, in that type's own numpy representation.
 
-    Floats become integers by truncation, those out of range the nearest limit and nan 0; integers wrap; values
-    round to half and bf16 once, to nearest, ties to even.
+    Floats become integers by truncation, those out of range the nearest limit and nan 0; integers wrap;
+    values round to half and bf16 once, to nearest, ties to even.
     """
     target = numpy_dtype(dtype)
     if x.dtype == target:

@@ -9,7 +9,7 @@ So no Python runs inside egglog, equal questions are asked once, and every guard
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -27,7 +27,7 @@ from genrw.engine.types import TYPE_MEMBERS, Type
 from genrw.engine.variants import Variant, leaves
 from genrw.engine.variants import nodes as pattern_nodes
 from genrw.grammar.diagnostics import GenrwError, error
-from genrw.grammar.expr_tree import Const, Expr, Name
+from genrw.grammar.expr_tree import Binary, Const, Expr, Name
 from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, VarPattern
 from genrw.grammar.source import Span
 
@@ -500,7 +500,9 @@ class _Answerer:
         self.encoder = encoder
         self.variant = encoder.variant
         self.inputs = list(encoder.inputs.values())
-        self.guard = self._compile(self.variant.guard) if self.variant.guard is not None else None
+        early, late = self._split_guard(encoder)
+        self.early = [self._compile(g) for g in early]
+        self.guard = [self._compile(g) for g in late]
         self.computed = [(b.name, self._compile(b.value)) for b in self.variant.with_]
         self.loops = [(b.name, self._compile(b.value)) for b in encoder.loops]
         self.constraints = [
@@ -514,6 +516,21 @@ class _Answerer:
     def _compile(self, expr: Expr) -> Evaluator:
         return self.library.scope.compile(expr)
 
+    def _split_guard(self, encoder: _Encoder) -> tuple[list[Expr], list[Expr]]:
+        """The guard's conditions that no `for` variable reaches, to be asked once, and the others."""
+        varying = {b.name for b in encoder.loops}
+        for binding in self.variant.with_:
+            if free_names(binding.value) & varying:
+                varying.add(binding.name)
+        conditions = list(_conditions(self.variant.guard)) if self.variant.guard is not None else []
+        early: list[Expr] = []
+        while conditions and not free_names(conditions[0]) & varying:
+            early.append(conditions.pop(0))
+        return early, conditions
+
+    def _holds(self, conditions: Sequence[Evaluator], env: Mapping[str, Any]) -> bool:
+        return all(condition(env) for condition in conditions)
+
     def _constraint(self, value: Expr) -> Evaluator:
         if isinstance(value, Name) and value.name in self.library.monoids:
             return self._compile(Const(value.name))
@@ -525,6 +542,8 @@ class _Answerer:
         for index, name, value in self.constraints:
             if env[f"a:{index}"].get(name, _MISSING) != value(env):
                 return []
+        if self.early and not self._holds(self.early, _Lazy(env, self.computed)):
+            return []
         answers = []
         for choice in self._choices(env):
             local = {**env, **choice}
@@ -545,7 +564,7 @@ class _Answerer:
     def _compute(self, env: dict[str, Any]) -> bool:
         """Evaluate guard and `with`; values computed are added to `env`. False if the guard refuses."""
         lazy = _Lazy(env, self.computed)
-        if self.guard is not None and not self.guard(lazy):
+        if not self._holds(self.guard, lazy):
             return False
         for name, _ in self.computed:
             env[name] = lazy[name]
@@ -656,6 +675,15 @@ class _Answerer:
                 f"rule `{self.variant.rule.name}` builds a `{name}` that is not allowed: {problem.message}",
                 pattern.span,
             ) from None
+
+
+def _conditions(guard: Expr) -> Iterator[Expr]:
+    """The parts of a conjunction, left to right."""
+    if isinstance(guard, Binary) and guard.op == "and":
+        yield from _conditions(guard.left)
+        yield from _conditions(guard.right)
+    else:
+        yield guard
 
 
 _MISSING = object()

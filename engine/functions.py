@@ -630,6 +630,30 @@ def _promote(a: str, b: str) -> str:
     return dtypes.promote(a, b)
 
 
+@_function("holds(wide: dtype, narrow: dtype) -> bool")
+def _holds(wide: str, narrow: str) -> bool:
+    """Whether every value of a type is one of another type."""
+    return dtypes.holds(wide, narrow)
+
+
+@_function("element_value(value: number, dtype: dtype) -> number")
+def _element_value(value: Any, dtype: str) -> Value:
+    """A number as an element: beyond the type's limits it becomes those, infinities of floats stay."""
+    return dtypes.in_range(value, dtype)
+
+
+@_function("converted(value: number, source: dtype, target: dtype) -> number")
+def _converted(value: Any, source: str, target: str) -> Value:
+    """A constant of one type converted to another."""
+    return dtypes.converted(value, source, target)
+
+
+@_function("has_reciprocal(value: number, dtype: dtype) -> bool")
+def _has_reciprocal(value: Any, dtype: str) -> bool:
+    """Whether 1 / value is exact in a floating type, so that dividing by value is multiplying by that."""
+    return dtypes.has_reciprocal(value, dtype)
+
+
 # ---- shapes
 
 

@@ -45,7 +45,8 @@ def interpret(
 def written_parameters(module: Module, library: Library) -> dict[str, Node]:
     """The parameters that a module writes, by name, in order."""
     writes = [node for node in walk(module.root) if library.role(node.op) == "write"]
-    found = {_part_of(node, library, 0).attribute("name") for node in writes}
+    buffers = [_part_of(node, library, 0) for node in writes]
+    found = {b.attribute("name") for b in buffers if b.op == library.boundary("input").name}
     return {p.attribute("name"): p for p in module.parameters if p.attribute("name") in found}
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from genrw.engine.arrays import Array, Values, storage
-from genrw.engine.dtypes import numpy_dtype
+from genrw.engine.dtypes import DTYPES, numpy_dtype
 from genrw.engine.evaluate import Evaluator, at_node
 from genrw.engine.functions import Misuse, Value
 from genrw.engine.ir import Module, Node, walk
 from genrw.engine.lanes import ONE, SHARE, Lanes, lane_functions
 from genrw.engine.memory import MISSING, Memory
+from genrw.engine.types import Type
 
 CHUNK = 1 << 18
 """How many values a node may have at a time: larger launches are evaluated some workgroups at a time."""
@@ -26,21 +28,30 @@ class LaneProgram:
         self.module, self.evaluator, self.written = module, evaluator, written
         self.library = evaluator.library
         self.nodes = [node for node in walk(module.root) if node is not module.root]
-        self.lanes = Lanes(evaluator.folds)
+        # in the last stage an index is split in a number and a condition: there -1 is a number as others are
+        self.missing = module.stage != self.library.stages[-1]
+        self.lanes = Lanes(evaluator.folds, self.missing)
         evaluator.functions.update(lane_functions(self.lanes))
         self.memories = {name: self._input(name, array) for name, array in inputs.items()}
         self.memories.update((name, self._output(name, node)) for name, node in written.items())
-        # in the last stage an index is split in a number and a condition: there -1 is a number as others are
-        self.missing = module.stage != self.library.stages[-1]
 
     def _input(self, name: str, array: Array) -> Memory:
         type_ = next(p.type for p in self.module.parameters if p.attribute("name") == name)
         return Memory.holding(name, type_, array.finished(array.dtype, self.evaluator.precise))
 
     def _output(self, name: str, node: Node) -> Memory:
-        precise = self.evaluator.precise and storage(node.type.dtype, True).kind == "f"
-        numpy_type = np.dtype(np.float64) if precise else numpy_dtype(node.type.dtype)
-        return Memory.unwritten(name, node.type, numpy_type)
+        return Memory.unwritten(name, node.type, self._numpy_type(node.type.dtype))
+
+    def _numpy_type(self, dtype: str) -> np.dtype[Any]:
+        """The numpy type of elements in memory."""
+        return storage(dtype, True) if self.evaluator.precise else numpy_dtype(dtype)
+
+    def _workgroup_memory(self, node: Node) -> Memory | Type:
+        """Memory of the workgroups at hand; of accumulators with several fields none but the type."""
+        if node.type.dtype not in DTYPES:
+            return node.type
+        name = node.name or node.op
+        return Memory.of_groups(name, node.type, self._numpy_type(node.type.dtype), self.lanes.groups)
 
     def outputs(self) -> dict[str, Values]:
         """Run all lanes; what the output parameters hold then."""
@@ -94,7 +105,10 @@ class LaneProgram:
         if node.op in (boundary("scalar").name, boundary("number").name):
             return self.evaluator.constant(node, ONE)
         if self.library.role(node.op) == "alloc":
-            return node.type
+            return self._workgroup_memory(node)
+        if node.type.sort == "buffer":
+            # workgroup memory at a later time
+            return next(v for o, v in zip(node.operands, operands, strict=True) if o.type.sort == "buffer")
         value = self.evaluator.value(node, operands)
         if node.type.sort == "effect":
             return value

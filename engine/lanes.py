@@ -19,10 +19,14 @@ ONE = (1, 1, 1, 1)
 
 
 class Lanes:
-    """The lanes of some workgroups: `count` of them from `first` on."""
+    """The lanes of some workgroups: `count` of them from `first` on.
 
-    def __init__(self, folds: Folds) -> None:
+    `missing` says whether an index of -1 stands for an element that does not exist, or is out of range as others.
+    """
+
+    def __init__(self, folds: Folds, missing: bool) -> None:
         self.folds = folds
+        self.missing = missing
         self.first = 0
         self.count = 1
         self.extents = [1, 1, 1, 1]
@@ -30,6 +34,11 @@ class Lanes:
     def of_groups(self, first: int, count: int) -> None:
         """Go on to other workgroups."""
         self.first, self.count = first, count
+
+    @property
+    def groups(self) -> int:
+        """How many workgroups are at hand."""
+        return max(0, min(self.count, self.extents[GROUPS] - self.first))
 
     # ---- where a lane stands
 
@@ -53,13 +62,18 @@ class Lanes:
 
     # ---- memory
 
+    def _existing(self, indices: Values) -> Values | None:
+        """Which indices are those of elements that exist; None for all."""
+        exists: Values = indices != MISSING
+        return exists if self.missing and not np.all(exists) else None
+
     def _origin(self) -> tuple[int, int, int, int]:
         return self.first, 0, 0, 0
 
     def element(self, x: Value, i: Value, fill: Value = None) -> Array:
         """The element of that number; where there is none, `fill`, or poison."""
         memory, indices = _memory("element", x), _index("element", i)
-        exists = None if np.all(indices != MISSING) else indices != MISSING
+        exists = self._existing(indices)
         values = memory.read(_offsets(memory, indices, exists), exists, self._origin())
         return self._filled(memory, values, exists, fill)
 
@@ -80,7 +94,7 @@ class Lanes:
     def set_element(self, z: Value, i: Value, v: Value) -> int:
         """Writes the element of that number, none where there is none."""
         memory, indices = _memory("set_element", z), _index("set_element", i)
-        exists = indices != MISSING
+        exists = self._existing(indices)
         memory.write(_offsets(memory, indices, exists), self._stored(memory, v), exists, self._origin())
         return 0
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from genrw.engine.dtypes import in_range
 from genrw.engine.functions import Function, Misuse, broadcast_lens, declare
 
 Ints = tuple[int, ...]
@@ -150,13 +149,21 @@ def composed(outer_lens: Ints, outer_strides: Ints, lens: Ints, strides: Ints, o
 
 def pieces_of(lens: Ints, strides: Ints, shape: Ints) -> tuple[tuple[Ints, Ints], ...]:
     """For each dimension of `shape`, [lens, strides] of a layout of as many elements; empty where they do not nest."""
-    if not shape:
-        return ()
     packed = tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
     found = compose(lens, strides, shape, packed, 0)
     if not found:
         return ()
     return tuple((tuple(n for n, _ in p), tuple(s for _, s in p)) for p in found[0])
+
+
+def layout_along(lens: Ints, strides: Ints, shape: Ints, dims: Ints) -> tuple[Ints, ...]:
+    """[lens, strides] of a layout along some dimensions of `shape` taken together; empty where they do not nest."""
+    pieces = pieces_of(lens, strides, shape)
+    if len(pieces) != len(shape):
+        return ()
+    chosen = [pieces[d] for d in dims]
+    pairs = merged(tuple(n for p in chosen for n in p[0]), tuple(s for p in chosen for s in p[1]))
+    return tuple(n for n, _ in pairs), tuple(s for _, s in pairs)
 
 
 def tile_factor(length: int, limit: int) -> int:
@@ -203,14 +210,19 @@ LAYOUT_FUNCTIONS: dict[str, Function] = {
             "For each dimension of `shape`, the [lens, strides] of a layout along it; empty where they do not nest.",
         ),
         declare(
+            "layout_along(lens: ints, strides: ints, shape: ints, dims: ints) -> lists",
+            layout_along,
+            "[lens, strides] of a layout along dimensions of `shape` taken together; empty where they do not nest.",
+        ),
+        declare(
+            "flat(xs: lists) -> list",
+            lambda xs: tuple(item for each in xs for item in each),
+            "The elements of the lists of a list.",
+        ),
+        declare(
             "is_number(value: any) -> bool",
             lambda value: isinstance(value, (int, float)),
             "Whether a constant is one number for all elements.",
-        ),
-        declare(
-            "element_value(value: number, dtype: dtype) -> number",
-            in_range,
-            "A number as an element: beyond the type's limits it becomes those, infinities of floats stay.",
         ),
         declare(
             "tile_factor(length: int, limit: int) -> int",

@@ -17,9 +17,10 @@ MISSING = -1
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """A tensor's memory.
+    """A tensor's memory, or workgroup memory.
 
-    `origin` is the lowest offset, which `values` begins with; `written` what was written, None for inputs.
+    `origin` is the lowest offset, which `values` begins with; `written` what was written, None for inputs. Of
+    workgroup memory there is one for each of `groups` workgroups, one behind the other.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Memory:
     values: Values
     origin: int
     written: Values | None = None
+    groups: int | None = None
 
     described_as = "a tensor in memory"
 
@@ -43,10 +45,23 @@ class Memory:
         return cls._empty(name, type_, numpy_type, True)
 
     @classmethod
-    def _empty(cls, name: str, type_: Type, numpy_type: np.dtype[Any], output: bool) -> Memory:
+    def of_groups(cls, name: str, type_: Type, numpy_type: np.dtype[Any], groups: int) -> Memory:
+        """Memory that each of some workgroups has for itself."""
+        return cls._empty(name, type_, numpy_type, True, groups)
+
+    @classmethod
+    def _empty(
+        cls, name: str, type_: Type, numpy_type: np.dtype[Any], output: bool, groups: int | None = None
+    ) -> Memory:
         origin, size = extent(type_)
+        size *= 1 if groups is None else groups
         values = np.full(size, poison(numpy_type), numpy_type)
-        return cls(name, type_, values, origin, np.zeros(size, np.bool_) if output else None)
+        return cls(name, type_, values, origin, np.zeros(size, np.bool_) if output else None, groups)
+
+    @property
+    def length(self) -> int:
+        """How many elements a lane can address."""
+        return len(self.values) // (self.groups or 1)
 
     def member(self, name: str) -> object:
         """What expressions may ask of a tensor."""
@@ -61,7 +76,7 @@ class Memory:
         strides = self.type.layout
         offsets = sum((p * s for p, s in zip(places, strides, strict=True)), np.zeros_like(indices))
         # an index out of range becomes an offset out of range
-        beyond = np.where(indices < 0, indices + self.origin, indices + len(self.values))
+        beyond = np.where(indices < 0, indices + self.origin, indices + self.length)
         return np.where(outside, beyond, offsets)
 
     def read(self, offsets: Values, where: Values | None, count_from: Sequence[int]) -> Values:
@@ -78,7 +93,8 @@ class Memory:
         """Values put at offsets; Misuse if one lies outside, or two that differ meet at one place."""
         if self.written is None:
             raise Misuse(f"writes to {self.name}, which is an input")
-        offsets, values, where = np.broadcast_arrays(offsets, values, True if where is None else where)
+        groups = np.zeros((self.groups or 1, 1, 1, 1))
+        offsets, values, where, _ = np.broadcast_arrays(offsets, values, True if where is None else where, groups)
         places = self._places(offsets, where, "writes", count_from)[where]
         values = values[where].astype(self.values.dtype, copy=False)
         old = self.written[places]
@@ -87,13 +103,13 @@ class Memory:
         self.written[places] = True
         clash |= ~_same(self.values[places], values)
         if np.any(clash):
-            place = int(places[np.argmax(clash)]) + self.origin
+            place = int(places[np.argmax(clash)]) % self.length + self.origin
             raise Misuse(f"writes different values to offset {place} of {self.name}")
 
     def _places(self, offsets: Values, where: Values | None, verb: str, count_from: Sequence[int]) -> Values:
         """Offsets as places in the flat array, 0 where not `where`."""
         places = offsets - self.origin
-        bad = (places < 0) | (places >= len(self.values))
+        bad = (places < 0) | (places >= self.length)
         if where is not None:
             bad = bad & where
         if np.any(bad):
@@ -104,7 +120,10 @@ class Memory:
                 f"{verb} offset {offset} of {self.name}, outside its memory, "
                 f"in group {lane[0]}, lane {lane[1]}, step {lane[2]}, element {lane[3]} of the share"
             )
-        return places if where is None else np.where(where, places, 0)
+        places = places if where is None else np.where(where, places, 0)
+        if self.groups is None:
+            return places
+        return places + np.arange(self.groups).reshape(-1, 1, 1, 1) * self.length
 
     def elements(self) -> Values:
         """The tensor; Misuse if some of its elements were never written."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from genrw.engine.expr import compile_expr
 from genrw.engine.functions import Function, Misuse, declare
 from genrw.grammar.rw_tree import MonoidDecl
 
@@ -31,6 +32,14 @@ def result_type(monoid: MonoidDecl, dtype: string) -> str:
     return monoid.result or dtype
 
 
+def identity_value(monoid: MonoidDecl, dtype: str) -> float:
+    """The value a fold starts from, of a monoid that carries one value."""
+    if monoid.carry:
+        raise Misuse(f"the identity of `{monoid.name}` is not one value")
+    value: float = compile_expr(monoid.identity[0].value, {}, {})({"type": dtype})
+    return value
+
+
 def monoid_functions(monoids: Mapping[str, MonoidDecl]) -> dict[str, Function]:
     """The functions on monoids' names."""
 
@@ -49,6 +58,11 @@ def monoid_functions(monoids: Mapping[str, MonoidDecl]) -> dict[str, Function]:
             "finishes(op: string) -> bool",
             lambda op: find(op).finish is not None,
             "Whether the accumulator is mapped to the result.",
+        ),
+        declare(
+            "identity_value(op: string, dtype: dtype) -> number",
+            lambda op, dtype: identity_value(find(op), dtype),
+            "The value a fold over a type starts from, of a monoid that carries one value.",
         ),
         declare(
             "accumulate_type(op: string, dtype: string) -> string",

@@ -13,12 +13,14 @@ from genrw.engine.library import Library
 from genrw.engine.relevance import relevant_rules
 from genrw.engine.space import space_record, with_space
 from genrw.engine.stage import RuleUse, Saturated, StageEngine
+from genrw.engine.structure import structure_key
 from genrw.engine.text import node_names
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.rw_tree import RuleDecl
 
 DEFAULT_POLICY = "cost"
 _ENGINES_KEPT = 32
+_LOWERED_KEPT = 1024
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,11 @@ class Options:
     schedule: Mapping[str, Any] = field(default_factory=dict)
     policy: str = DEFAULT_POLICY
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells calls apart."""
+        return (self.target, self.strict, tuple(sorted(self.schedule.items())), self.policy)
+
 
 @dataclass
 class Trace:
@@ -40,13 +47,24 @@ class Trace:
     survived: set[str] = field(default_factory=set)
     schedules: dict[str, list[tuple[float, Mapping[str, Any], tuple[str, ...]]]] = field(default_factory=dict)
 
+    def add(self, other: Trace) -> None:
+        """Take over what another call noted."""
+        for key, use in other.uses.items():
+            total = self.uses.setdefault(key, RuleUse())
+            total.taken += use.taken
+            total.refused += use.refused
+        self.fired |= other.fired
+        self.survived |= other.survived
+        self.schedules |= other.schedules
+
 
 class Pipeline:
     """Lowers modules with a library's rules. Holds one engine per stage; use it from one thread."""
 
     def __init__(self, library: Library) -> None:
         self.library = library
-        self._engines: dict[tuple[str, tuple[str, ...], bool], StageEngine] = {}
+        self._engines: dict[tuple[str, tuple[str, ...], frozenset[str], bool], StageEngine] = {}
+        self._lowered: dict[Any, tuple[Module, Trace]] = {}
         self._stage_rules: dict[tuple[str, bool], tuple[RuleDecl, ...]] = {}
 
     @property
@@ -56,7 +74,7 @@ class Pipeline:
     def engine(self, stage: str, strict: bool, operators: frozenset[str]) -> StageEngine:
         """The engine of a stage for programs of these operators; the ones used last are kept."""
         rules, reachable = relevant_rules(self.library, self._rules(stage, strict), operators)
-        key = (stage, tuple(r.name for r in rules), strict)
+        key = (stage, tuple(r.name for r in rules), reachable, strict)
         engine = self._engines.pop(key, None) or StageEngine(self.library, stage, rules, reachable)
         self._engines[key] = engine
         while len(self._engines) > _ENGINES_KEPT:
@@ -73,9 +91,26 @@ class Pipeline:
     def lower(
         self, modules: Sequence[Module], stage: str, options: Options, trace: Trace | None = None
     ) -> list[Module]:
-        """The modules at a stage (its name, one of `stages`); GenrwError if they cannot be lowered."""
+        """The modules at a stage (its name, one of `stages`); GenrwError if they cannot be lowered.
+
+        Modules lowered before are remembered by structure; all others go through the stages together.
+        """
+        keys = [(structure_key(m), stage, options.key) for m in modules]
+        new = {key: m for key, m in zip(keys, modules, strict=True) if key not in self._lowered}
+        if new:
+            made = Trace()
+            for key, module in zip(new, self._lower(list(new.values()), stage, options, made), strict=True):
+                self._lowered[key] = (module, made)
+        found = [self._lowered[key] for key in keys]
+        while len(self._lowered) > _LOWERED_KEPT:
+            del self._lowered[next(iter(self._lowered))]
+        if trace is not None:
+            for made in {id(t): t for _, t in found}.values():
+                trace.add(made)
+        return [module for module, _ in found]
+
+    def _lower(self, modules: Sequence[Module], stage: str, options: Options, trace: Trace) -> list[Module]:
         last = self.index(stage)
-        trace = trace if trace is not None else Trace()
         current = [self._begin(m, options) for m in modules]
         for module in current:
             if self.done(module) > last:
@@ -182,6 +217,7 @@ class Pipeline:
     ) -> Module:
         """Take the cheapest schedule that agrees with what is pinned."""
         pinned = {**module.schedule, **options.schedule}
+        opened = graph.why.get(graph.class_of[graph.ids[id(module.root)]], ())
         rated = []
         for cost, node in kernels:
             schedule = dict(graph.interner.attributes(node.attributes))
@@ -189,7 +225,7 @@ class Pipeline:
             if unknown:
                 raise error(f"a schedule has no `{unknown[0]}`", module.span, f"it has {', '.join(schedule)}")
             if all(schedule[k] == v for k, v in pinned.items()):
-                rules = tuple(graph.rules[r] for r in sorted(graph.why.get(_class_of(graph, node), ())))
+                rules = tuple(graph.rules[r] for r in sorted(opened))
                 rated.append((cost, schedule, rules))
         if not rated:
             shown = ", ".join(f"{k}={v}" for k, v in pinned.items())
@@ -221,10 +257,6 @@ class Pipeline:
             total.refused += use.refused
         for made in graph.why.values():
             trace.fired.update(graph.rules[r] for r in made)
-
-
-def _class_of(graph: Saturated, node: Any) -> int:
-    return next(number for number, nodes in graph.classes.items() if node in nodes)
 
 
 def stage_rules(library: Library, stage: str) -> list[RuleDecl]:

@@ -94,7 +94,7 @@ _SOURCES: dict[str, Callable[[Values, int], Values]] = {"edge": _edge, "reflect"
 
 
 def take(x: Values, indices: Values, axis: int = 0) -> Values:
-    """Elements at indices along an axis; the indices' shape takes its place, negative ones count from the end."""
+    """Elements at indices along an axis, whose place their shape takes; negative ones count from the end."""
     axis = normalise_axis(axis, x.ndim)
     if indices.dtype.kind not in "iu":
         raise Misuse("`take` takes integers as indices")

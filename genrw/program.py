@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -81,6 +81,14 @@ class Program:
         trace = Trace()
         modules = pipeline_of(self.library).lower(self.modules, stage, self.options, trace)
         return replace(self, modules=tuple(modules), trace=trace)
+
+    def remaining_stages(self) -> Iterator[tuple[str, Program]]:
+        """The program at each stage that is still to come, one after the other."""
+        done = max((self.stages.index(m.stage) for m in self.modules if m.stage), default=-1)
+        program = self
+        for stage in self.stages[done + 1 :]:
+            program = program.lower(stage)
+            yield stage, program
 
     @property
     def stages(self) -> tuple[str, ...]:

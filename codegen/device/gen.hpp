@@ -5,7 +5,7 @@
 // It includes nothing. -DGEN_WAVE_SIZE=64|32|1 is always given; host builds also get GEN_BLOCK (lanes of a
 // workgroup) and GEN_COOPERATIVE (1 when the kernel has barriers or cross-lane operations).
 //
-// Compilers are told not to contract a*b+c, and nothing here relies on it: fused operations are written gen::fma.
+// Compilers are told not to contract a*b+c. What is fused is written so: gen::fma.
 #ifndef GEN_HPP
 #define GEN_HPP
 
@@ -38,11 +38,11 @@
 #define GEN_CONSTANT static constexpr
 // The kernel is inlined into the loop over lanes, so that a kernel without barriers vectorises over them.
 #define GEN_KERNEL(block) static inline __attribute__((always_inline)) void
-#define GEN_LDS(type, name, count)                       \
-    static thread_local type name[count];                \
-    {                                                    \
-        static thread_local gen::host::lds_block block;  \
-        gen::host::enter_lds(block, name, sizeof(name)); \
+#define GEN_LDS(type, name, count)                            \
+    static thread_local type name[count];                     \
+    {                                                         \
+        static thread_local gen::host::lds_block gen_block_;  \
+        gen::host::enter_lds(gen_block_, name, sizeof(name)); \
     }
 // Unrolling is left to the host compiler: it vectorises the loop first.
 #define GEN_UNROLL
@@ -125,19 +125,31 @@ inline constexpr bool is_float = same<T, float>::value || same<T, double>::value
 template <class T>
 inline constexpr bool is_bool = same<T, bool>::value;
 
-// The integer type of a given size.
-template <int Bytes, bool Signed>
-struct integer;
-template <> struct integer<1, true> { using type = int8; };
-template <> struct integer<2, true> { using type = int16; };
-template <> struct integer<4, true> { using type = int32; };
-template <> struct integer<8, true> { using type = int64; };
-template <> struct integer<1, false> { using type = uint8; };
-template <> struct integer<2, false> { using type = uint16; };
-template <> struct integer<4, false> { using type = uint32; };
-template <> struct integer<8, false> { using type = uint64; };
+// The unsigned integer of a type's size.
+template <int Bytes>
+struct word;
+template <>
+struct word<1>
+{
+    using type = uint8;
+};
+template <>
+struct word<2>
+{
+    using type = uint16;
+};
+template <>
+struct word<4>
+{
+    using type = uint32;
+};
+template <>
+struct word<8>
+{
+    using type = uint64;
+};
 template <class T>
-using unsigned_of = typename integer<sizeof(T), false>::type;
+using unsigned_of = typename word<sizeof(T)>::type;
 
 // A double as a float rounded to odd: rounding that once more to half or bf16 gives what rounding the double
 // directly would have given, because the last bit remembers that something was cut off.
@@ -170,7 +182,8 @@ namespace detail {
 // All ones or all zeros: choosing by masks leaves no branch, so that loops of conversions vectorise.
 GEN_DEVICE constexpr uint32 mask_if(bool condition) { return 0u - static_cast<uint32>(condition); }
 
-// Rounds to nearest even. Normal values add their rounding to the bits, subnormal ones let the addition of 0.5 cut the mantissa where half's ends.
+// Rounds to nearest even. Normal values add their rounding to the bits, subnormal ones let the addition of
+// 0.5 cut the mantissa where half's ends.
 GEN_DEVICE constexpr uint16 half_bits_soft(float x)
 {
     const uint32 word = bits<uint32>(x);
@@ -197,7 +210,7 @@ GEN_DEVICE constexpr uint16 bf16_bits_soft(float x)
 {
     const uint32 word = bits<uint32>(x);
     const uint32 rounded = word + 0x7fffu + ((word >> 16) & 1u);
-    const uint32 nan = mask_if((word & 0x7fffffffu) > 0x7f800000u);
+    const uint32 nan = mask_if(x != x);
     return static_cast<uint16>((((word | 0x400000u) & nan) | (rounded & ~nan)) >> 16);
 }
 
@@ -265,6 +278,7 @@ struct half
     half() = default;
     GEN_DEVICE constexpr explicit half(float x) : word(detail::half_bits(x)) {}
     GEN_DEVICE constexpr explicit half(double x) : word(detail::half_bits(detail::round_to_odd(x))) {}
+    GEN_DEVICE constexpr explicit half(int x) : half(static_cast<double>(x)) {}
     GEN_DEVICE constexpr explicit operator float() const { return detail::half_value(word); }
     GEN_DEVICE static constexpr half from_bits(uint16 word)
     {
@@ -282,6 +296,7 @@ struct bf16
     bf16() = default;
     GEN_DEVICE constexpr explicit bf16(float x) : word(detail::bf16_bits(x)) {}
     GEN_DEVICE constexpr explicit bf16(double x) : word(detail::bf16_bits(detail::round_to_odd(x))) {}
+    GEN_DEVICE constexpr explicit bf16(int x) : bf16(static_cast<double>(x)) {}
     GEN_DEVICE constexpr explicit operator float() const
     {
         return detail::bits<float>(static_cast<uint32>(word) << 16);
@@ -349,12 +364,14 @@ GEN_DEVICE constexpr T lowest()
     }
 }
 
+/// Infinity of a floating type.
 template <class T>
 GEN_DEVICE constexpr T infinity()
 {
     return highest<T>();
 }
 
+/// A quiet nan of a floating type.
 template <class T>
 GEN_DEVICE constexpr T nan()
 {
@@ -393,8 +410,8 @@ enum status : int
 static thread_local int group_index;
 static thread_local int lane_index;
 
-// Workgroup memory is static. Each block of it is listed where it is first met, so that a group can begin with
-// poison: a kernel that reads what no lane has written must not find the zero it hopes for.
+// Workgroup memory is static. Each block of it is listed where it is first met, so that a group can begin
+// with poison: a kernel that reads what no lane has written must not find the zero it hopes for.
 struct lds_block
 {
     void* data;
@@ -416,7 +433,8 @@ inline void poison_lds(bool poison)
 {
     lds_poisoned = poison;
     if (!poison) return;
-    for (lds_block* block = lds_blocks; block; block = block->next) __builtin_memset(block->data, 0xff, block->size);
+    for (lds_block* block = lds_blocks; block; block = block->next)
+        __builtin_memset(block->data, 0xff, block->size);
 }
 
 // The order in which groups run: all of them at once for seed 0, else a permutation of chunks of them.
@@ -472,9 +490,9 @@ inline status run(const Kernel& kernel, long long first, long long last, unsigne
 
 #else
 
-// Fibers. The lanes of a wave run one after the other up to their next stop: a cross-lane operation, a barrier
-// or the end. A cross-lane operation is one rendezvous: each lane leaves a pointer to its value and hands over
-// to the next lane; when all have stopped, the scheduler computes every lane's result at once.
+// Fibers. The lanes of a wave run one after the other up to their next stop: a cross-lane operation, a
+// barrier or the end. A cross-lane operation is one rendezvous: each lane leaves a pointer to its value and
+// hands over to the next lane; when all have stopped, the scheduler computes every lane's result at once.
 
 #if GEN_SLOW_SWITCH
 
@@ -507,14 +525,15 @@ inline void start_context(context& fiber, char* stack, uint64 size, void (*entry
     const uint64 top = reinterpret_cast<uint64>(stack + size) & ~static_cast<uint64>(15);
     void** frame = reinterpret_cast<void**>(top) - 2;
     frame[0] = reinterpret_cast<void*>(entry);
+    frame[1] = nullptr;
     fiber.stack_pointer = frame;
 }
 
 // Leaves the place to go on at on the stack, exchanges the stack pointers, and jumps to the other's place. It
-// stands in line, not in a function: the place a jump goes to is then nearly always the one it went to for the
-// lane before, which the branch predictor learns, whereas a function's return would be mispredicted. Every
-// register is declared overwritten, so the compiler itself saves those that it needs; those that it may not
-// give up go on the stack. The first step passes over the red zone.
+// stands in line, not in a function: the jump then nearly always goes where it went for the lane before,
+// which the branch predictor learns, whereas a function's return would be mispredicted. Every register is
+// declared overwritten, so the compiler itself saves those that it needs; those that it may not give up go
+// on the stack. The first step passes over the red zone.
 #if defined(__x86_64__)
 
 GEN_DEVICE void switch_context(context& from, context& to)
@@ -539,11 +558,11 @@ GEN_DEVICE void switch_context(context& from, context& to)
         :
         : "memory", "cc", "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
 #if defined(__AVX512F__)
-          "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",
-          "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
+          "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26",
+          "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
 #endif
-          "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
-          "xmm13", "xmm14", "xmm15");
+          "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
+          "xmm12", "xmm13", "xmm14", "xmm15");
 }
 
 #else
@@ -567,13 +586,15 @@ GEN_DEVICE void switch_context(context& from, context& to)
         "ldp x29, x19, [sp], #160"
         : "+r"(save), "+r"(load)
         :
-        : "memory", "cc", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15",
-          "x16", "x17", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x30",
+        : "memory", "cc", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14",
+          "x15", "x16", "x17", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x30",
 #if defined(__ARM_FEATURE_SVE)
-          "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15",
+          "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14",
+          "p15",
 #endif
-          "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16",
-          "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31");
+          "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14",
+          "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28",
+          "v29", "v30", "v31");
 }
 
 #endif
@@ -663,8 +684,8 @@ inline status run_wave(workgroup& group, int wave, bool descending, stop& reache
     return lanes[0].operation(lanes, count) ? finished : partial_wave;
 }
 
-// Waves run in turn to their barriers. With a seed, which wave goes on after each stop is random, and so is the
-// direction of its lanes: a missing barrier shows.
+// Waves run in turn to their barriers. With a seed, which wave goes on after each stop is random, and so is
+// the direction of its lanes: a missing barrier shows.
 inline status run_group(workgroup& group, bool shuffled)
 {
     stop reached[waves] = {};
@@ -685,8 +706,8 @@ inline status run_group(workgroup& group, bool shuffled)
     return finished;
 }
 
-/// Runs groups first to last - 1, each lane a fiber, groups and waves in an order chosen by a seed. The memory
-/// is memory_bytes for the state and the stacks.
+/// Runs groups first to last - 1, each lane a fiber, groups and waves in an order chosen by a seed, in
+/// memory_bytes of memory for the state and the stacks.
 template <class Kernel>
 inline status run(const Kernel& kernel, long long first, long long last, unsigned seed, void* memory)
 {
@@ -803,10 +824,6 @@ GEN_DEVICE void lds_barrier()
 #endif
 }
 
-}  // namespace gen
-
-namespace gen {
-
 // ---------------------------------------------------------------------------------------------------------
 // Integers
 // ---------------------------------------------------------------------------------------------------------
@@ -818,7 +835,8 @@ namespace gen {
     {                                                                                             \
         if constexpr (detail::is_integer<T>) {                                                    \
             using U = detail::unsigned_of<T>;                                                     \
-            return static_cast<T>(static_cast<U>(uint64(static_cast<U>(a)) op uint64(static_cast<U>(b)))); \
+            const uint64 wide = static_cast<uint64>(static_cast<U>(a)) op static_cast<U>(b);      \
+            return static_cast<T>(static_cast<U>(wide));                                          \
         } else {                                                                                  \
             return a op b;                                                                        \
         }                                                                                         \
@@ -928,33 +946,40 @@ GEN_DEVICE constexpr bool isinf(T x)
 
 namespace detail {
 
-#if GEN_AMD
-#if __has_builtin(__builtin_elementwise_minimum)
-#define GEN_NATIVE_MINIMUM 1
-GEN_DEVICE float native_min(float a, float b) { return __builtin_elementwise_minimum(a, b); }
-GEN_DEVICE double native_min(double a, double b) { return __builtin_elementwise_minimum(a, b); }
-GEN_DEVICE float native_max(float a, float b) { return __builtin_elementwise_maximum(a, b); }
-GEN_DEVICE double native_max(double a, double b) { return __builtin_elementwise_maximum(a, b); }
-#endif
-#endif
-
 template <class T>
 GEN_DEVICE T smaller(T a, T b)
 {
-#if GEN_NATIVE_MINIMUM
-    if constexpr (is_float<T>) return native_min(a, b);
-#endif
     return a < b || isnan(a) ? a : b;
 }
 
 template <class T>
 GEN_DEVICE T greater(T a, T b)
 {
-#if GEN_NATIVE_MINIMUM
-    if constexpr (is_float<T>) return native_max(a, b);
-#endif
     return a > b || isnan(a) ? a : b;
 }
+
+// One instruction, where there is one.
+#if GEN_AMD
+#if __has_builtin(__builtin_elementwise_minimum)
+GEN_DEVICE float smaller(float a, float b) { return __builtin_elementwise_minimum(a, b); }
+GEN_DEVICE double smaller(double a, double b) { return __builtin_elementwise_minimum(a, b); }
+GEN_DEVICE float greater(float a, float b) { return __builtin_elementwise_maximum(a, b); }
+GEN_DEVICE double greater(double a, double b) { return __builtin_elementwise_maximum(a, b); }
+#endif
+#elif GEN_NVIDIA
+GEN_DEVICE float smaller(float a, float b)
+{
+    float result;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+GEN_DEVICE float greater(float a, float b)
+{
+    float result;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+#endif
 
 }  // namespace detail
 
@@ -963,7 +988,7 @@ template <class A, class B>
 GEN_DEVICE detail::common<A, B> min(A a, B b)
 {
     using T = detail::common<A, B>;
-    return detail::smaller<T>(static_cast<T>(a), static_cast<T>(b));
+    return detail::smaller(static_cast<T>(a), static_cast<T>(b));
 }
 
 /// The greater of two values; nan if either is.
@@ -971,7 +996,7 @@ template <class A, class B>
 GEN_DEVICE detail::common<A, B> max(A a, B b)
 {
     using T = detail::common<A, B>;
-    return detail::greater<T>(static_cast<T>(a), static_cast<T>(b));
+    return detail::greater(static_cast<T>(a), static_cast<T>(b));
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -991,8 +1016,8 @@ GEN_DEVICE constexpr To float_to_integer(From x)
     return x >= limit ? highest<To>() : x <= low ? lowest<To>() : inside;
 }
 
-// An integer as a double that rounds on to half or bf16 as the integer itself would: beyond 32 bits the lower
-// bits only matter as a whole, whether there are any.
+// An integer as a double that rounds on to half or bf16 as the integer itself would: beyond 32 bits the lowest
+// 16 only matter as a whole, whether there are any.
 template <class From>
 GEN_DEVICE constexpr double integer_to_double(From x)
 {
@@ -1000,7 +1025,7 @@ GEN_DEVICE constexpr double integer_to_double(From x)
         return static_cast<double>(x);
     } else {
         const From high = x >> 16;
-        const bool is_short = high == 0 || high == static_cast<From>(-1);
+        const bool is_short = x >> 32 == 0 || x >> 32 == static_cast<From>(-1);
         const double sticky = static_cast<double>(static_cast<From>(high | ((x & 0xffff) != 0))) * 65536.0;
         return is_short ? static_cast<double>(x) : sticky;
     }
@@ -1008,8 +1033,8 @@ GEN_DEVICE constexpr double integer_to_double(From x)
 
 }  // namespace detail
 
-/// Any scalar as any other. To an integer: from floating types truncating, saturating, nan to 0; from integers
-/// wrapping. To bool: whether x is not 0. To a floating type: rounded once, to nearest even.
+/// Any scalar as any other. To an integer: from floating types truncating, saturating, nan to 0; from
+/// integers wrapping. To bool: whether x is not 0. To a floating type: rounded once, to nearest even.
 template <class To, class From>
 GEN_DEVICE constexpr To convert(From x)
 {
@@ -1145,7 +1170,7 @@ struct math<float>
     }
     GEN_DEVICE static float atan_tail(float z)
     {
-        return polynomial(z, -0x1.55554ap-2f, 0x1.9991acp-3f, -0x1.23b696p-3f, 0x1.b1fed0p-4f, -0x1.f24054p-5f);
+        return polynomial(z, -0x1.55554ap-2f, 0x1.9991acp-3f, -0x1.23b696p-3f, 0x1.b1fedp-4f, -0x1.f24054p-5f);
     }
     // erf x / x - 1, z = x^2 <= 1
     GEN_DEVICE static float erf_tail(float z)
@@ -1169,9 +1194,12 @@ struct math<double>
     static constexpr double rounding = 0x1.8p52;
     static constexpr double log2_e = 0x1.71547652b82fep+0;
     static constexpr double ln2_high = 0x1.62e42fefa38p-1, ln2_low = 0x1.ef35793c7673p-45;
-    static constexpr double ln2 = 0x1.62e42fefa39efp-1, sqrt_half = 0x1.6a09e667f3bcdp-1, two_over_pi = 0x1.45f306dc9c883p-1;
-    static constexpr double half_pi[3] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
-    static constexpr double exp_lowest = -746, exp_highest = 710, tanh_one = 20, erf_one = 6, sin_short = 524288;
+    static constexpr double ln2 = 0x1.62e42fefa39efp-1, sqrt_half = 0x1.6a09e667f3bcdp-1;
+    static constexpr double two_over_pi = 0x1.45f306dc9c883p-1;
+    static constexpr double half_pi[3] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54,
+                                          -0x1.f1976b7ed8fbcp-110};
+    static constexpr double exp_lowest = -746, exp_highest = 710, tanh_one = 20, erf_one = 6;
+    static constexpr double sin_short = 524288;
 
     GEN_DEVICE static double exp_tail(double r)
     {
@@ -1379,7 +1407,8 @@ GEN_DEVICE log_parts<T> split_log(T x)
     const U word = bits<U>(is_subnormal ? x * M::two_mantissa : x) + (bits<U>(T(1)) - bits<U>(M::sqrt_half));
     const U field = word >> M::mantissa;
     // The field of the exponent becomes a number by way of the mantissa of 2^mantissa.
-    const T exponent = bits<T>(static_cast<U>(field | bits<U>(M::two_mantissa))) - (M::two_mantissa + M::bias);
+    const T biased = bits<T>(static_cast<U>(field | bits<U>(M::two_mantissa))) - M::two_mantissa;
+    const T exponent = biased - M::bias;
     const U mask = (static_cast<U>(1) << M::mantissa) - 1;
     const T m = bits<T>(static_cast<U>((word & mask) + bits<U>(M::sqrt_half)));
     return {is_subnormal ? exponent - M::mantissa : exponent, m - 1};
@@ -1479,11 +1508,12 @@ struct angle
 
 // 2 / pi in binary, after 64 zeros: enough for every double.
 GEN_CONSTANT uint32 two_over_pi_bits[42] = {
-    0x00000000, 0x00000000, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab,
-    0xdebbc561, 0xb7246e3a, 0x424dd2e0, 0x06492eea, 0x09d1921c, 0xfe1deb1c, 0xb129a73e, 0xe88235f5, 0x2ebb4484,
-    0xe99c7026, 0xb45f7e41, 0x3991d639, 0x835339f4, 0x9c845f8b, 0xbdf9283b, 0x1ff897ff, 0xde05980f, 0xef2f118b,
-    0x5a0a6d1f, 0x6d367ecf, 0x27cb09b7, 0x4f463f66, 0x9e5fea2d, 0x7527bac7, 0xebe5f17b, 0x3d0739f7, 0x8a5292ea,
-    0x6bfb5fb1, 0x1f8d5d08, 0x56033046, 0xfc7b6bab, 0xf0cfbc20, 0x9af4361d};
+    0x00000000, 0x00000000, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041,
+    0xfe5163ab, 0xdebbc561, 0xb7246e3a, 0x424dd2e0, 0x06492eea, 0x09d1921c, 0xfe1deb1c, 0xb129a73e,
+    0xe88235f5, 0x2ebb4484, 0xe99c7026, 0xb45f7e41, 0x3991d639, 0x835339f4, 0x9c845f8b, 0xbdf9283b,
+    0x1ff897ff, 0xde05980f, 0xef2f118b, 0x5a0a6d1f, 0x6d367ecf, 0x27cb09b7, 0x4f463f66, 0x9e5fea2d,
+    0x7527bac7, 0xebe5f17b, 0x3d0739f7, 0x8a5292ea, 0x6bfb5fb1, 0x1f8d5d08, 0x56033046, 0xfc7b6bab,
+    0xf0cfbc20, 0x9af4361d};
 
 // 32 bits of 2 / pi from a word and a bit in it on. The table's bit 64 has the weight 1/2.
 GEN_DEVICE uint32 two_over_pi_from(uint32 word, uint32 bit)
@@ -1506,7 +1536,8 @@ GEN_DEVICE angle<float> reduce_long(float x)
     const uint64 quadrant = (product + (1ull << 61)) >> 62;
     const uint64 fraction = product - (quadrant << 62);
     // In two parts that every processor converts, without the last bit.
-    const double high = static_cast<int32>(fraction >> 32), low = static_cast<int32>(fraction >> 1 & 0x7fffffff);
+    const double high = static_cast<int32>(fraction >> 32);
+    const double low = static_cast<int32>(fraction >> 1 & 0x7fffffff);
     const double r = (high * 0x1p+31 + low) * 0x1.921fb54442d18p-61;
     return {static_cast<float>(r), static_cast<uint32>(quadrant)};
 }
@@ -1551,7 +1582,8 @@ GEN_DEVICE angle<T> reduce_angle(T magnitude)
     if constexpr (sizeof(T) == sizeof(float)) {
         const angle<T> far = reduce_long(magnitude);
         const uint32 mask = mask_if(is_short);
-        return {bits<T>((bits<uint32>(r) & mask) | (bits<uint32>(far.r) & ~mask)), (quadrant & mask) | (far.quadrant & ~mask)};
+        return {bits<T>((bits<uint32>(r) & mask) | (bits<uint32>(far.r) & ~mask)),
+                (quadrant & mask) | (far.quadrant & ~mask)};
     }
 #endif
     if (is_short) return {r, quadrant};
@@ -1703,10 +1735,6 @@ GEN_DEVICE double rsqrt(double x) { return 1 / sqrt(x); }
 #undef GEN_BUILTIN
 #undef GEN_LIBRARY
 
-}  // namespace gen
-
-namespace gen {
-
 // ---------------------------------------------------------------------------------------------------------
 // Memory
 // ---------------------------------------------------------------------------------------------------------
@@ -1758,6 +1786,15 @@ GEN_DEVICE void write_vector(T* to, const T* from)
 #endif
 }
 
+// ok ? a : b on bits: of structures like half it would be a branch, into which the compiler moves loads.
+template <class T>
+GEN_DEVICE T choose(bool ok, T a, T b)
+{
+    using U = unsigned_of<T>;
+    const U first = bits<U>(a), second = bits<U>(b);
+    return bits<T>(static_cast<U>(ok ? first : second));
+}
+
 }  // namespace detail
 
 /// N consecutive elements from p[i] on, in accesses of up to 16 bytes. p + i is aligned to them.
@@ -1794,12 +1831,25 @@ GEN_DEVICE array<T, Size> strided_load(const T* p, I base, J first, L limit, det
     static_assert(Size % Vector == 0, "a strided load takes whole chunks");
     array<T, Size> result;
     GEN_UNROLL
+    for (int i = 0; i < Size; i++) result[i] = fill;
+#if GEN_AMD
+    // Without a branch for each chunk, so that all loads are under way before the first is waited for: in
+    // place of a masked chunk the first of the memory is read, which is there if any is.
+    if (limit <= 0) return result;
+    GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++) {
+        const bool ok = first + chunk * Stride < limit;
+        array<T, Vector> values;
+        detail::read_vector<Vector>(values.items, p + (ok ? base + chunk * Stride : static_cast<I>(0)));
         GEN_UNROLL
-        for (int i = 0; i < Vector; i++) result[chunk * Vector + i] = fill;
+        for (int i = 0; i < Vector; i++) result[chunk * Vector + i] = detail::choose(ok, values[i], fill);
+    }
+#else
+    GEN_UNROLL
+    for (int chunk = 0; chunk < Size / Vector; chunk++)
         if (first + chunk * Stride < limit)
             detail::read_vector<Vector>(result.items + chunk * Vector, p + base + chunk * Stride);
-    }
+#endif
     return result;
 }
 
@@ -1874,7 +1924,8 @@ inline bool reduce_lanes(lane_state* lanes, int count)
     for (int first = 0; first < count; first += Lanes) {
         for (int i = 0; i < Lanes; i++) partial[i] = *static_cast<const acc*>(lanes[first + i].value);
         for (int width = 1; width < Lanes; width *= 2)
-            for (int i = 0; i < Lanes; i += 2 * width) partial[i] = Op::combine(partial[i], partial[i + width]);
+            for (int i = 0; i < Lanes; i += 2 * width)
+                partial[i] = Op::combine(partial[i], partial[i + width]);
         for (int i = 0; i < Lanes; i++) *static_cast<acc*>(lanes[first + i].value) = partial[0];
     }
     return true;
@@ -1897,7 +1948,7 @@ GEN_DEVICE typename Op::acc reduce(typename Op::acc x)
 
 namespace detail {
 
-// Applies move(word, old word) to the 32-bit words of a value of any size; a smaller value is padded to a word.
+// Applies move(word, old word) to the 32-bit words of a value of any size; a smaller one is padded to a word.
 template <class T, class Move>
 GEN_DEVICE T move_words(T x, T old, Move move)
 {
@@ -1944,7 +1995,7 @@ GEN_DEVICE T swap_sixteen(T x)
         (void)old;
         return static_cast<uint32>(__builtin_amdgcn_ds_swizzle(static_cast<int>(word), 0x401f));
 #else
-        return static_cast<uint32>(__builtin_amdgcn_permlanex16(old, word, 0x76543210u, 0xfedcba98u, false, false));
+        return __builtin_amdgcn_permlanex16(old, word, 0x76543210u, 0xfedcba98u, false, false);
 #endif
     });
 }
@@ -1958,8 +2009,8 @@ GEN_DEVICE T read_lane(T x, int lane)
 }
 
 #if defined(__GFX9__)
-// All 64 lanes: the result gathers in the last lane of each row, then from row to row, and is read from lane 63.
-// No mask of rows or banks is needed: what other lanes hold meanwhile never reaches lane 63.
+// All 64 lanes: the result gathers in the last lane of each row, then from row to row, and is read from lane
+// 63. No mask of rows or banks is needed: what other lanes hold meanwhile never reaches lane 63.
 template <class Op>
 GEN_DEVICE typename Op::acc reduce_wave(typename Op::acc x)
 {
@@ -2005,8 +2056,8 @@ GEN_DEVICE typename Op::acc reduce(typename Op::acc x)
 }  // namespace detail
 #endif
 
-/// Folds aligned groups of Lanes consecutive lanes of a wave; every lane gets its group's result. All lanes of
-/// the wave take part.
+/// Folds aligned groups of Lanes consecutive lanes of a wave; every lane gets its group's result. All lanes
+/// of the wave take part.
 template <class Op, int Lanes>
 GEN_DEVICE typename Op::acc dpp_reduce(typename Op::acc x)
 {

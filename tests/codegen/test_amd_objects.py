@@ -60,7 +60,7 @@ def compiled(request: pytest.FixtureRequest) -> tuple[str, CodeObject]:
 def kernel_text(code: CodeObject, name: str) -> str:
     """The instructions of one kernel."""
     start = code.assembly.index(f"\n{name}:")
-    return code.assembly[start : code.assembly.index("s_endpgm", start)]
+    return code.assembly[start : code.assembly.index(".section", start)]
 
 
 def test_reports(compiled: tuple[str, CodeObject]) -> None:
@@ -70,7 +70,7 @@ def test_reports(compiled: tuple[str, CodeObject]) -> None:
         assert report.scratch_bytes == report.vgpr_spills == report.sgpr_spills == 0, name
         assert report.wavefront_size == TARGETS[arch]
         assert 3 <= report.vgprs <= 128, name
-        assert 8 <= report.sgprs <= 108, name
+        assert 4 <= report.sgprs <= 108, name
         assert report.code_bytes > 100
     waves = 256 // TARGETS[arch]
     assert code.kernels["rows"].lds_bytes == waves * (4 + 16)

@@ -122,12 +122,13 @@ def samples(dtype: Any) -> Array:
     rng = np.random.default_rng(1)
     if dtype is np.bool_:
         return np.array([False, True])
-    edges = [0, 1, 2, 3, 127, 128, 255, 256, 32767, 32768, 65504, 65519, 65520, 65535, 65536, 2**24 + 1, 2**31 - 1]
+    edges = [0, 1, 2, 3, 127, 128, 255, 256, 32767, 32768, 65504, 65519, 65520, 65535, 65536, 70001, 2**24 + 1, 2**31 - 1]
     edges += [2**31, 2**32 - 1, 2**32, 2**53 + 1, 2**62 + 2**54, 2**62 + 2**54 + 1, 2**63 - 1, 2**63, 2**64 - 1]
     if np.dtype(dtype).kind in "iu":
         info = np.iinfo(dtype)
         within = [e for v in edges for e in (v, -v, -v - 1) if info.min <= e <= info.max]
-        return np.array([*within, *rng.integers(info.min, info.max, 50, dtype=dtype)], dtype=dtype)
+        drawn = rng.integers(info.min, info.max, 60, dtype=dtype) >> rng.integers(0, info.bits, 60, dtype=dtype)
+        return np.array([*within, *drawn], dtype=dtype)
     fine = [0.25, 0.5, 0.75, 0.99, 1.5, 2.5, 126.5, 127.99, 128.5, 255.5, 1e-8, 1e-40, 1e-46, 1e20, 1e39, 1e300]
     special = [np.inf, np.nan, -0.0]
     values = np.array([*map(float, edges), *fine, *special, *rng.normal(0, 1e4, 30), *rng.normal(0, 1e18, 30)])

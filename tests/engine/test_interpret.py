@@ -1,4 +1,4 @@
-"""Programs evaluated in numpy: every stage's output means what the program means, and wrong programs are caught."""
+"""Programs evaluated in numpy: every stage means what the program means, and wrong programs are caught."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ monoid first_highest
   carry value: T, index: int64
   element value = x, index = k
   identity value = lowest(type), index = highest(int64)
-  combine value = max(a.value, b.value), index = a.index if a.value > b.value or (a.value == b.value and a.index < b.index) else b.index
+  combine value = max(a.value, b.value), index = a.index if before(a, b) else b.index
   finish index
   result int64
+
+let before(a, b) = a.value > b.value or (a.value == b.value and a.index < b.index)
 
 /// The mean; half is added up in float.
 monoid average
@@ -191,8 +193,8 @@ def test_workgroups_are_evaluated_some_at_a_time(pipeline: Pipeline, monkeypatch
 
 
 HEADER = """
-@module k [stage=lanewise, target=gfx942, schedule={algo=flat, block_size=64, lanes=64, vector=1, share=1, steps=1,
-           grid=2}, space={100}, outputs={z_output=y}]
+@module k [stage=lanewise, target=gfx942, space={100}, outputs={z_output=y},
+           schedule={algo=flat, block_size=64, lanes=64, vector=1, share=1, steps=1, grid=2}]
 x = @param:x -> float{100}
 z_output = @param:z_output -> float{100}
 gid = global_id

@@ -1,0 +1,221 @@
+"""The commands. What they do stands in modules of their own, imported when a command runs: `--help` is instant."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+if TYPE_CHECKING:
+    from genrw.program import Program
+    from genrw.settings import Settings
+
+app = typer.Typer(
+    help="GPU kernels written as rewrite rules: lower .gen programs, print, compile and run them.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+rules_app = typer.Typer(help="What the rules are, and which of them programs use.")
+app.add_typer(rules_app, name="rules")
+
+
+class DeviceName(str, Enum):
+    """The devices that `run` offers."""
+
+    host = "host"
+    interpret = "interpret"
+
+
+_STDIN = "-"
+_ALL_STAGES = "all"
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="A .gen program; - is standard input.")]
+Target = Annotated[
+    Optional[str], typer.Option("--target", metavar="T", help="The machine to lower for, such as gfx942 or host.")
+]
+Rules = Annotated[
+    Optional[list[Path]], typer.Option("--rules", metavar="DIR", help="A folder of rules to add. May be repeated.")
+]
+NoShipped = Annotated[bool, typer.Option("--no-shipped-rules", help="Use the rules of --rules alone.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Use exact rules only.")]
+Schedule = Annotated[
+    Optional[str],
+    typer.Option(
+        "--schedule", metavar="K=V,…", help="Pin entries of the schedule; policy=classic chooses by the seed's rule."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def lower(
+    file: File,
+    stage: Annotated[
+        Optional[str], typer.Option("--stage", metavar="S", help="The stage to print, or all; the last by default.")
+    ] = None,
+    target: Target = None,
+    rules: Rules = None,
+    no_shipped_rules: NoShipped = False,
+    strict: Strict = False,
+    schedule: Schedule = None,
+    output: Annotated[Optional[Path], typer.Option("-o", metavar="FILE", help="Write there, not to stdout.")] = None,
+) -> int:
+    """Print the program at a stage."""
+    program = _load(file, _settings(target, strict, schedule, rules, no_shipped_rules))
+    if stage == _ALL_STAGES:
+        text = "\n".join(f"# {name}\n{at_stage}" for name, at_stage in program.remaining_stages())
+    else:
+        text = str(program.lower(stage or program.stages[-1]))
+    return _print(text, output)
+
+
+@app.command()
+def emit(
+    file: File,
+    target: Target = None,
+    rules: Rules = None,
+    no_shipped_rules: NoShipped = False,
+    strict: Strict = False,
+    schedule: Schedule = None,
+    output: Annotated[Optional[Path], typer.Option("-o", metavar="FILE", help="Write there, not to stdout.")] = None,
+) -> int:
+    """Print the HIP C++ of the program's kernels."""
+    from genrw.api import source_text
+
+    program = _load(file, _settings(target, strict, schedule, rules, no_shipped_rules))
+    return _print(source_text(program), output)
+
+
+@app.command("compile")
+def compile_command(
+    file: File,
+    target: Target = None,
+    rules: Rules = None,
+    no_shipped_rules: NoShipped = False,
+    strict: Strict = False,
+    schedule: Schedule = None,
+    output: Annotated[Path, typer.Option("-o", metavar="DIR", help="The folder to write to.")] = Path("."),
+) -> int:
+    """Write NAME.hip, NAME.co (for AMD targets) and launch.json."""
+    from genrw.codegen.compile import compile_program
+    from genrw.output import write_files
+
+    program = _load(file, _settings(target, strict, schedule, rules, no_shipped_rules))
+    compiled = compile_program(program)
+    write_files(output, compiled.files)
+    return _print("\n".join(str(output / name) for name in compiled.files), None)
+
+
+@app.command()
+def run(
+    file: File,
+    device: Annotated[DeviceName, typer.Option("--device", help="What to run on.")] = DeviceName.host,
+    stage: Annotated[
+        Optional[str], typer.Option("--stage", metavar="S", help="With --device interpret: lower to this stage first.")
+    ] = None,
+    inputs: Annotated[
+        Optional[list[str]], typer.Option("--input", metavar="X=A.NPY", help="An input; others are random.")
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Compare with the program evaluated in double.")] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of random inputs.")] = 0,
+    save: Annotated[Optional[Path], typer.Option("--save", metavar="DIR", help="Write results as NAME.npy.")] = None,
+    order: Annotated[
+        int, typer.Option("--order", min=0, max=2**32 - 1, help="Shuffle workgroups and waves by this seed.")
+    ] = 0,
+    target: Target = None,
+    rules: Rules = None,
+    no_shipped_rules: NoShipped = False,
+    strict: Strict = False,
+    schedule: Schedule = None,
+) -> int:
+    """Run the program, by default as a kernel of the CPU's own target."""
+    from genrw.api import HOST_TARGET
+    from genrw.runner import Run
+    from genrw.runner import run as run_program
+
+    program = _load(file, _settings(target, strict, schedule, rules, no_shipped_rules), HOST_TARGET)
+    return run_program(program, Run(device.value, stage, tuple(inputs or ()), check, seed, save, order))
+
+
+@app.command()
+def explain(
+    file: File,
+    target: Target = None,
+    rules: Rules = None,
+    no_shipped_rules: NoShipped = False,
+    strict: Strict = False,
+    schedule: Schedule = None,
+) -> int:
+    """Show each kernel's schedules, what they should cost, and the rules that made it."""
+    from genrw.explain import show
+
+    show(_load(file, _settings(target, strict, schedule, rules, no_shipped_rules)))
+    return 0
+
+
+@rules_app.command("list")
+def list_rules(rules: Rules = None, no_shipped_rules: NoShipped = False, as_json: AsJson = False) -> int:
+    """Show every rule: its stage, place, contract and what it says of itself."""
+    from genrw.rule_list import show
+    from genrw.rulesets import load_library
+
+    show(load_library(rules or (), shipped=not no_shipped_rules), as_json)
+    return 0
+
+
+@rules_app.command()
+def cover(
+    programs: Annotated[Optional[list[str]], typer.Argument(metavar="[PROGRAMS]…", help="Programs to lower.")] = None,
+    target: Target = None,
+    rules: Rules = None,
+    no_shipped_rules: NoShipped = False,
+    strict: Strict = False,
+    schedule: Schedule = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show which rules fire and survive, over programs and the rules' own examples."""
+    from genrw.coverage import cover_files
+
+    settings = _settings(target, strict, schedule, rules, no_shipped_rules)
+    return cover_files([_load(name, settings) for name in programs or ()], settings, as_json)
+
+
+# ---- shared steps
+
+
+def _settings(
+    target: str | None, strict: bool, schedule: str | None, rules: list[Path] | None, no_shipped_rules: bool
+) -> Settings:
+    from genrw.settings import Settings
+
+    return Settings(target, strict, schedule, tuple(rules or ()), not no_shipped_rules)
+
+
+def _load(file: str, settings: Settings, default_target: str | None = None) -> Program:
+    from genrw.api import load_source
+    from genrw.grammar.read import read_stream, read_text
+    from genrw.program import DEFAULT_TARGET
+
+    source = read_stream(sys.stdin.buffer, "<stdin>") if file == _STDIN else read_text(file)
+    return load_source(
+        source,
+        settings.options(),
+        rules=settings.rules,
+        shipped=settings.shipped,
+        default_target=default_target or DEFAULT_TARGET,
+    )
+
+
+def _print(text: str, output: Path | None) -> int:
+    from genrw.output import write_file
+    from genrw.terminal import write
+
+    if output is None:
+        write(text)
+    else:
+        write_file(output, text.encode() if text.endswith("\n") else f"{text}\n".encode())
+    return 0

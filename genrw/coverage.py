@@ -1,0 +1,171 @@
+"""`genrw rules cover`: which rules fire and survive over a set of programs, and which guards were seen both ways."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from genrw.engine.build import build_file
+from genrw.engine.ir import Module
+from genrw.engine.library import Library
+from genrw.engine.pipeline import Options, Pipeline, Trace
+from genrw.explain import place
+from genrw.grammar import gen_tree as tree
+from genrw.grammar.diagnostics import Diagnostic, GenrwError
+from genrw.grammar.rw_tree import Example, RuleDecl
+from genrw.program import DEFAULT_TARGET, Program
+from genrw.rulesets import load_library
+from genrw.settings import Settings
+from genrw.terminal import write, write_table
+
+@dataclass(frozen=True)
+class Row:
+    """What was seen of one rule in one direction. `refused` is None for a rule without guard."""
+
+    rule: RuleDecl
+    direction: str
+    fired: bool
+    survived: bool
+    taken: int | None
+    refused: int | None
+
+    @property
+    def gaps(self) -> list[str]:
+        """What is still to be seen, in words."""
+        missing = ["never fired"] if not self.fired else [] if self.survived else ["never survived"]
+        if self.refused is not None:
+            missing += [] if self.taken else ["guard never taken"]
+            missing += [] if self.refused else ["guard never refused"]
+        return missing
+
+
+@dataclass
+class Coverage:
+    """Collects what rules do. Its pipeline has every guard asked in Python, so that each answer is seen."""
+
+    library: Library
+    trace: Trace = field(default_factory=Trace)
+
+    def __post_init__(self) -> None:
+        self.pipeline = Pipeline(self.library)
+
+    def add_program(self, program: Program) -> None:
+        """Lower a program to the last stage."""
+        self.pipeline.lower(program.modules, program.stages[-1], program.options, self.trace)
+
+    def add_examples(self, target: str) -> list[Diagnostic]:
+        """Run the rules' own examples through their stages; gives the problems met."""
+        problems: list[Diagnostic] = []
+        for rule in self.library.rules:
+            for example in rule.examples:
+                try:
+                    self._add_example(rule, example, target)
+                except GenrwError as problem:
+                    problems += problem.diagnostics
+        return problems
+
+    def _add_example(self, rule: RuleDecl, example: Example, target: str) -> None:
+        for stage in rule_stages(rule):
+            for module in example_modules(example, stage, self.library, target):
+                options = Options(module.target or target)
+                self.pipeline.lower([module], stage, options, self.trace)
+
+    def rows(self) -> list[Row]:
+        """What was seen of each rule, both directions of those that have two."""
+        return [
+            self._row(rule, key)
+            for rule in self.library.rules
+            for key in ((rule.name, f"{rule.name}/reverse") if rule.both_ways else (rule.name,))
+        ]
+
+    def _row(self, rule: RuleDecl, key: str) -> Row:
+        use = self.trace.uses.get(key)
+        guarded = rule.guard is not None
+        return Row(
+            rule,
+            key,
+            key in self.trace.fired,
+            key in self.trace.survived,
+            (use.taken if use else 0) if guarded else None,
+            (use.refused if use else 0) if guarded else None,
+        )
+
+
+def rule_stages(rule: RuleDecl) -> list[str]:
+    """The stages at which a rule runs."""
+    return (rule.stage or "").replace(",", " ").split()
+
+
+def example_modules(example: Example, stage: str, library: Library, target: str) -> list[Module]:
+    """The programs of an example, ready for the stage that its rule belongs to."""
+    file = tree.File(tuple(_complete(m, example, stage, library) for m in example.before.modules))
+    return list(build_file(file, library, target).values())
+
+
+def _complete(module: tree.Module, example: Example, stage: str, library: Library) -> tree.Module:
+    """An example's module with the header that its context stands for, and a return of its last value."""
+    given = {a.name for a in (*module.attributes, *example.context)}
+    attributes = [*module.attributes, *example.context]
+    number = library.stages.index(stage)
+    if "stage" not in given and number:
+        attributes.append(tree.Attribute("stage", tree.Word(library.stages[number - 1])))
+    instructions = module.instructions
+    if instructions and all(i.op != "@return" for i in instructions):
+        last = instructions[-1]
+        name = last.names[-1] if last.names else last.op.removeprefix("@")
+        instructions = (*instructions, tree.Instruction((), "@return", operands=(tree.Ref(name),), span=last.span))
+    return replace(module, attributes=tuple(attributes), instructions=instructions)
+
+
+def cover_files(programs: Sequence[Program], settings: Settings, as_json: bool) -> int:
+    """Lower programs and the rules' examples and print what was seen; 1 if something is still to be seen."""
+    library = load_library(settings.rules, shipped=settings.shipped)
+    coverage = Coverage(library)
+    problems: list[Diagnostic] = []
+    for program in programs:
+        try:
+            coverage.add_program(program)
+        except GenrwError as problem:
+            problems += problem.diagnostics
+    problems += coverage.add_examples(settings.target or DEFAULT_TARGET)
+    if problems:
+        raise GenrwError(problems)
+    return show(coverage.rows(), as_json)
+
+
+# ---- as text
+
+
+def show(rows: Iterable[Row], as_json: bool) -> int:
+    """Print what was seen; 1 if something is still to be seen."""
+    rows = list(rows)
+    if as_json:
+        write(json.dumps([_entry(row) for row in rows], indent=2))
+    else:
+        headings = ["rule", "stage", "declared at", "fired", "survived", "taken", "refused", "to be seen"]
+        write_table(headings, [_cells(row) for row in rows])
+        open_rows = sum(bool(row.gaps) for row in rows)
+        write(f"{len(rows) - open_rows} of {len(rows)} rules are covered")
+    return int(any(row.gaps for row in rows))
+
+
+def _entry(row: Row) -> dict[str, Any]:
+    return {
+        "name": row.direction,
+        "stage": row.rule.stage or "",
+        "place": place(row.rule),
+        "fired": row.fired,
+        "survived": row.survived,
+        "guard": None if row.refused is None else {"taken": row.taken, "refused": row.refused},
+        "gaps": row.gaps,
+    }
+
+
+def _cells(row: Row) -> list[str]:
+    def count(number: int | None) -> str:
+        return "" if number is None else str(number)
+
+    seen = ["yes" if row.fired else "no", "yes" if row.survived else "no", count(row.taken), count(row.refused)]
+    return [row.direction, row.rule.stage or "", place(row.rule), *seen, ", ".join(row.gaps)]
