@@ -13,12 +13,22 @@ import msgpack  # type: ignore[import-untyped]
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
-from genrw.codegen.compilers import run_compiler, translation_unit, zig
+from genrw.codegen.compilers import (
+    cache_folder,
+    cache_key,
+    compiler_version,
+    read_entry,
+    run_compiler,
+    translation_unit,
+    write_entry,
+    zig,
+)
 from genrw.grammar.diagnostics import error
 
 _METADATA_NOTE = 32  # NT_AMDGPU_METADATA
+_VERSION = "-mcode-object-version=5"  # which every ROCm 6 loads
 _FLAGS = (
-    *("-std=c++17", "-O3", "-ffp-contract=off", "-mcode-object-version=5", "-w"),
+    *("-std=c++17", "-O3", "-ffp-contract=off", "-w", _VERSION),
     *("--offload-device-only", "-nogpuinc", "-nogpulib"),
 )
 
@@ -48,30 +58,56 @@ class CodeObject:
     kernels: Mapping[str, KernelReport]
 
 
-def compile_amd(source: str, arch: str, wave_size: int, name: str = "kernel") -> CodeObject:
-    """Compile HIP source for an AMD GPU such as `gfx942`. `name` is the kernel's, for messages."""
-    if arch.startswith("gfx9") and wave_size != 64:
-        raise error(f"{arch} has waves of 64 lanes, not {wave_size}")
+def compile_amd(
+    source: str, arch: str, wave_size: int, name: str = "kernel", *, cache: bool = True
+) -> CodeObject:
+    """Compile HIP source for an AMD GPU such as `gfx942`, or take it from the cache.
+
+    `name` is the kernel's, for messages.
+    """
+    text = translation_unit(source, name)
+    options = _wave_options(arch, wave_size)
+    key = cache_key(text, arch, *options, *_FLAGS, zig(), compiler_version(zig(), "version"))
+    path = cache_folder("amd") / key
+    stored = read_entry(path) if cache else None
+    if stored is None:
+        stored = msgpack.packb(_compile(text, arch, wave_size, name))
+        if cache:
+            write_entry(path, stored)
+    blob, assembly = msgpack.unpackb(stored)
+    return CodeObject(blob, assembly, read_reports(blob))
+
+
+def _wave_options(arch: str, wave_size: int) -> list[str]:
+    """What tells the compiler the wave size: gfx9 has one, later GPUs have two."""
+    if arch.startswith("gfx9"):
+        if wave_size != 64:
+            raise error(f"{arch} has waves of 64 lanes, not {wave_size}")
+        return []
     if wave_size not in (32, 64):
         raise error(f"{arch} has waves of 32 or 64 lanes, not {wave_size}")
-    wave_option = [] if arch.startswith("gfx9") else [f"-m{'no-' if wave_size == 32 else ''}wavefrontsize64"]
-    target = ["-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", "-mcode-object-version=5", *wave_option]
+    return ["-mwavefrontsize64" if wave_size == 64 else "-mno-wavefrontsize64"]
+
+
+def _compile(text: str, arch: str, wave_size: int, name: str) -> tuple[bytes, str]:
+    """The linked code object and its assembly, in three steps: the compiler's own linking needs ROCm."""
+    options = _wave_options(arch, wave_size)
     with tempfile.TemporaryDirectory(prefix="genrw") as folder:
-        assembly, objects, linked = (Path(folder) / f"k.{suffix}" for suffix in ("s", "o", "co"))
-        options = [f"--offload-arch={arch}", f"-DGEN_WAVE_SIZE={wave_size}", *wave_option, *_FLAGS]
-        text = translation_unit(source, name)
-        run_compiler([zig(), "clang", "-x", "hip", *options, "-S", "-", "-o", str(assembly)], name, text)
+        assembly, objects, linked = (Path(folder) / f"kernel.{suffix}" for suffix in ("s", "o", "co"))
+        flags = [f"--offload-arch={arch}", f"-DGEN_WAVE_SIZE={wave_size}", *options, *_FLAGS]
+        run_compiler([zig(), "clang", "-x", "hip", *flags, "-S", "-", "-o", str(assembly)], name, text)
+        target = ["-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", _VERSION, *options]
         run_compiler([zig(), "clang", *target, "-c", str(assembly), "-o", str(objects)], name)
         run_compiler([zig(), "ld.lld", "-shared", "--no-undefined", str(objects), "-o", str(linked)], name)
-        blob = linked.read_bytes()
-        return CodeObject(blob, assembly.read_text(encoding="utf-8"), read_reports(blob))
+        return linked.read_bytes(), assembly.read_text(encoding="utf-8")
 
 
 def read_reports(blob: bytes) -> dict[str, KernelReport]:
-    """The resources each kernel of a code object uses, from the ELF's metadata note."""
+    """The resources that each kernel of a code object uses, from the ELF's metadata note."""
     elf = ELFFile(io.BytesIO(blob))
     sizes = _symbol_sizes(elf)
-    return {kernel[".name"]: _report(kernel, sizes[kernel[".name"]]) for kernel in _metadata(elf)["amdhsa.kernels"]}
+    kernels = _metadata(elf)["amdhsa.kernels"]
+    return {kernel[".name"]: _report(kernel, sizes[kernel[".name"]]) for kernel in kernels}
 
 
 def _report(kernel: Mapping[str, Any], code_bytes: int) -> KernelReport:
@@ -100,5 +136,5 @@ def _metadata(elf: ELFFile) -> Mapping[str, Any]:
 
 def _symbol_sizes(elf: ELFFile) -> dict[str, int]:
     table = elf.get_section_by_name(".dynsym")
-    assert isinstance(table, SymbolTableSection)
-    return {symbol.name: symbol["st_size"] for symbol in table.iter_symbols()}
+    symbols = table.iter_symbols() if isinstance(table, SymbolTableSection) else ()
+    return {symbol.name: symbol["st_size"] for symbol in symbols}

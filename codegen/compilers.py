@@ -1,7 +1,7 @@
 """The compilers on this machine, how they are run, and the disk cache of what they built.
 
-Two tools are enough for everything that needs no GPU: the clang inside the `ziglang` package, which compiles
-for AMD GPUs and for the host, and any C++ compiler of the system, which is preferred for the host.
+Two tools do everything that needs no GPU: the clang inside the `ziglang` package, which compiles for AMD GPUs
+and for the host, and any C++ compiler of the system, which is preferred for the host.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -24,17 +25,19 @@ import platformdirs
 
 from genrw.grammar.diagnostics import GenrwError, error
 
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"gen\.hpp"[ \t]*$', re.MULTILINE)
 _SHOWN_ERROR_LINES = 12
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _SYSTEM_COMPILERS = ("g++", "clang++", "c++")
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"gen\.hpp"[ \t]*$', re.MULTILINE)
+_NO_HOST_COMPILER = "install ziglang or a C++ compiler (g++, clang++), or set CXX"
 _HOST_FLAGS = (
-    *("-std=c++17", "-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
+    *("-std=c++17", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
+    "-mcpu=native" if platform.machine() in ("aarch64", "arm64") else "-march=native",
     *("-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-w"),
 )
 
 
-# ---- the device header ------------------------------------------------------------------------------------
+# ---- sources ----------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1)
@@ -58,17 +61,15 @@ def translation_unit(source: str, kernel: str) -> str:
 def run_compiler(command: Sequence[str], kernel: str, stdin: str | None = None) -> None:
     """Run one compiler step; a failure is an error that names the kernel and quotes the first messages."""
     environment = dict(os.environ)
-    environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(cache_folder("zig")))
-    environment.setdefault("ZIG_LOCAL_CACHE_DIR", str(cache_folder("zig")))
+    for variable in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"):
+        environment.setdefault(variable, str(cache_folder("zig")))
     try:
         done = subprocess.run(
             list(command), input=stdin, text=True, capture_output=True, env=environment, check=False
         )
     except OSError as problem:
-        raise error(
-            f"kernel {kernel}: {command[0]} cannot be run: {problem.strerror}",
-            remedy="install ziglang or a C++ compiler",
-        ) from problem
+        message = f"kernel {kernel}: {command[0]} cannot be run: {problem.strerror}"
+        raise error(message, remedy=_NO_HOST_COMPILER) from problem
     if done.returncode != 0:
         raise _compile_error(Path(command[0]).name, kernel, done.returncode, done.stderr)
 
@@ -77,8 +78,8 @@ def _compile_error(tool: str, kernel: str, status: int, messages: str) -> GenrwE
     """What a compiler said, from its first error on."""
     lines = [line for line in messages.splitlines() if line.strip()]
     first = next((i for i, line in enumerate(lines) if "error" in line), 0)
-    shown = "\n".join(f"  {line}" for line in lines[first : first + _SHOWN_ERROR_LINES])
-    return error(f"kernel {kernel} does not compile: {tool} ended with status {status}\n{shown}".rstrip())
+    shown = "".join(f"\n  {line}" for line in lines[first : first + _SHOWN_ERROR_LINES])
+    return error(f"kernel {kernel} does not compile: {tool} ended with status {status}{shown}")
 
 
 @lru_cache(maxsize=1)
@@ -89,7 +90,14 @@ def zig() -> str:
         path = Path(folder) / ("zig.exe" if sys.platform == "win32" else "zig")
         if path.exists():
             return str(path)
-    raise error("no compiler for AMD GPUs: the Python package ziglang is missing", remedy="pip install ziglang")
+    raise error("the Python package ziglang, which has the compiler, is missing", remedy="pip install ziglang")
+
+
+@lru_cache(maxsize=8)
+def compiler_version(*command: str) -> str:
+    """The first line that a command prints about its version."""
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    return done.stdout.partition("\n")[0]
 
 
 # ---- the host compiler ------------------------------------------------------------------------------------
@@ -100,13 +108,13 @@ class HostCompiler:
     """A C++ compiler that makes shared libraries for this machine."""
 
     command: tuple[str, ...]
-    version: str
     is_zig: bool = False
 
     @property
     def identity(self) -> str:
         """All that may change what it builds from the same source."""
-        return "\n".join((*self.command, self.version, *_HOST_FLAGS, cpu_features()))
+        version = compiler_version(*self.command, "version" if self.is_zig else "--version")
+        return "\n".join((*self.command, version, *_HOST_FLAGS, cpu_features()))
 
     def build(self, source: str, kernel: str, defines: Sequence[str], library: Path) -> None:
         """Compile a translation unit to a shared library."""
@@ -115,7 +123,7 @@ class HostCompiler:
             run_compiler([*self.command, *options, "-shared", "-o", str(library)], kernel, source)
             return
         # Compiled and linked by hand: `zig c++` would first build a C++ library, which kernels have no use
-        # for. What remains undefined (malloc, memset) is found in the process that loads the library.
+        # for. What remains undefined (memset) is found in the process that loads the library.
         objects = library.with_suffix(".o")
         run_compiler([*self.command, "clang", *options, "-c", "-o", str(objects)], kernel, source)
         run_compiler([*self.command, "ld.lld", "-shared", str(objects), "-o", str(library)], kernel)
@@ -128,48 +136,32 @@ def host_compiler(choice: str | None = None) -> HostCompiler:
     A choice is a command line, or `zig` for the clang in the ziglang package.
     """
     wanted = choice or os.environ.get("GENRW_HOST_COMPILER") or os.environ.get("CXX")
-    return _host_compiler(wanted, os.environ.get("PATH", ""))
-
-
-@lru_cache(maxsize=8)
-def _host_compiler(wanted: str | None, _path: str) -> HostCompiler:
-    """The same, remembered for as long as the settings it depends on stay."""
     if wanted == "zig":
-        return HostCompiler((zig(),), _version([zig(), "version"]), is_zig=True)
+        return HostCompiler((zig(),), is_zig=True)
     if wanted:
         command = tuple(shlex.split(wanted))
         if not command or not shutil.which(command[0]):
-            raise _no_host_compiler(f"the C++ compiler {wanted!r} is not there")
-        return HostCompiler(command, _version([*command, "--version"]))
+            raise error(f"the C++ compiler {wanted!r} is not there", remedy=_NO_HOST_COMPILER)
+        return HostCompiler(command)
     for name in _SYSTEM_COMPILERS:
         if found := shutil.which(name):
-            return HostCompiler((found,), _version([found, "--version"]))
-    if not sys.platform.startswith("linux"):
-        raise _no_host_compiler("no C++ compiler for the host was found")
+            return HostCompiler((found,))
     try:
-        return _host_compiler("zig", _path)
+        return HostCompiler((zig(),), is_zig=True)
     except GenrwError as problem:
-        raise _no_host_compiler("no C++ compiler for the host was found") from problem
-
-
-def _no_host_compiler(message: str) -> GenrwError:
-    return error(message, remedy="install ziglang or a C++ compiler (g++, clang++), or set CXX")
-
-
-def _version(command: Sequence[str]) -> str:
-    done = subprocess.run(list(command), text=True, capture_output=True, check=False)
-    return done.stdout.partition("\n")[0]
+        raise error("no C++ compiler for the host was found", remedy=_NO_HOST_COMPILER) from problem
 
 
 @lru_cache(maxsize=1)
 def cpu_features() -> str:
-    """What -march=native resolves to, as far as it can be seen: a library is not for another processor."""
+    """What `native` resolves to, as far as it can be seen: a library is for one kind of processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
     wanted = ("flags", "Features", "model name", "CPU part")
-    return "\n".join(dict.fromkeys(line for line in lines if line.startswith(wanted))) or os.uname().machine
+    found = "\n".join(dict.fromkeys(line for line in lines if line.startswith(wanted)))
+    return found or f"{platform.machine()} {platform.processor()}"
 
 
 # ---- the disk cache ---------------------------------------------------------------------------------------
@@ -186,17 +178,20 @@ def cache_key(*parts: str) -> str:
     return hashlib.sha256("\0".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
 
 
-def write_entry(path: Path, payload: bytes) -> None:
-    """Store a cache entry: whole or not at all, with its checksum at the end."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+def write_entry(path: Path, payload: bytes) -> bool:
+    """Store a cache entry, whole or not at all, with its checksum at the end. False if the folder refuses."""
+    temporary = None
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
         with os.fdopen(handle, "wb") as file:
             file.write(payload + hashlib.sha256(payload).digest())
         os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    except OSError:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+        return False
+    return True
 
 
 def read_entry(path: Path) -> bytes | None:

@@ -1,7 +1,7 @@
 """Kernels on the CPU: the HIP source compiled for the host, loaded and run.
 
-The device header has the other half: there, a kernel is a plain function and its lanes are a loop, or one fiber
-per lane where the kernel has barriers or cross-lane operations.
+The device header has the other half: there, a kernel is a plain function and its lanes are a loop, or one
+fiber per lane where the kernel has barriers or cross-lane operations.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ctypes
 import os
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -34,19 +34,20 @@ from genrw.grammar.diagnostics import error
 Argument = npt.NDArray[Any] | np.generic | int | float
 
 _DTYPES = {
-    **{"float": "float32", "double": "float64", "gen::half": "float16", "gen::bf16": "bfloat16", "bool": "bool"},
+    **{"float": "float32", "double": "float64", "gen::half": "float16", "gen::bf16": "bfloat16"},
     **{"int": "int32", "long long": "int64", "unsigned": "uint32", "unsigned long long": "uint64"},
     **{f"gen::{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "bool": "bool",
 }
 
 # gen::host::status in gen.hpp
 _FAILURES = {
     1: "lanes that should have met at a barrier or a cross-lane operation stopped at different places",
-    2: "a cross-lane operation is wider than the lanes that are left in the wave: the block is not whole waves",
+    2: "a cross-lane operation is wider than what is left of the wave: the block is not whole waves",
     3: "a lane overran its stack",
 }
 
-# Below this much data, starting a second thread costs more than it saves.
+# Below this much work, starting a second thread costs more than it saves.
 _BYTES_PER_THREAD = 1 << 18
 _LANES_PER_THREAD = 1 << 12
 
@@ -61,10 +62,6 @@ class HostKernel:
     cooperative: bool
     _library: ctypes.CDLL = field(repr=False)
 
-    @cached_property
-    def _memory_bytes(self) -> int:
-        return int(self._library.gen_memory_bytes())
-
     def launch(
         self, arrays: Sequence[Argument], groups: int, *, threads: int | None = None, order: int = 0
     ) -> None:
@@ -77,24 +74,27 @@ class HostKernel:
             raise TypeError(f"{self.name} takes {len(self.arg_types)} arguments, got {len(arrays)}")
         held = [_argument(*pair) for pair in zip(self.arg_types, arrays, strict=True)]
         pointers = (ctypes.c_void_p * max(1, len(held)))(*(array.ctypes.data for array in held))
-        count = min(groups, threads) if threads is not None else self._threads(held, groups)
-        ranges = list(pairwise(groups * i // count for i in range(count + 1))) if groups > 0 else []
 
-        def run(first: int, last: int) -> int:
+        def run(bounds: tuple[int, int]) -> int:
             memory = _lane_memory(self._memory_bytes)
-            return int(self._library.gen_run(pointers, first, last, order, memory))
+            return int(self._library.gen_run(pointers, *bounds, order, memory))
 
-        results = [run(*r) for r in ranges] if len(ranges) <= 1 else _pool().map(lambda r: run(*r), ranges)
-        for status in results:
+        count = min(groups, threads if threads is not None else self._threads(held))
+        ranges = list(pairwise(groups * i // count for i in range(count + 1))) if count > 0 else []
+        for status in [run(r) for r in ranges] if count < 2 else list(_pool().map(run, ranges)):
             if status != 0:
                 raise error(f"kernel {self.name}: {_FAILURES[status]}")
 
-    def _threads(self, arrays: Sequence[npt.NDArray[Any]], groups: int) -> int:
+    @cached_property
+    def _memory_bytes(self) -> int:
+        return int(self._library.gen_memory_bytes())
+
+    def _threads(self, arrays: Sequence[npt.NDArray[Any]]) -> int:
         """As many threads as the work is worth."""
         worth = sum(array.nbytes for array in arrays) // _BYTES_PER_THREAD
         if self.cooperative:
-            worth = max(worth, groups * self.block // _LANES_PER_THREAD)
-        return max(1, min(_processors(), groups, worth))
+            worth *= _BYTES_PER_THREAD // _LANES_PER_THREAD
+        return max(1, min(_processors(), worth))
 
 
 def compile_host(
@@ -117,23 +117,35 @@ def compile_host(
     tool = host_compiler(compiler)
     text = translation_unit(f"{source}\n{_entry(kernel, arg_types)}", kernel)
     defines = (f"GEN_WAVE_SIZE={wave_size}", f"GEN_BLOCK={block}", f"GEN_COOPERATIVE={int(cooperative)}")
-    key = cache_key(text, *defines, tool.identity)
-    path = cache_folder("host") / f"{key}.so"
+    path = cache_folder("host") / f"{cache_key(text, *defines, tool.identity)}.so" if cache else None
 
-    def build(folder: str) -> Path:
-        library = Path(folder) / f"{kernel}.so"
+    def build(library: Path) -> None:
         tool.build(text, kernel, defines, library)
-        return library
 
-    if cache:
-        if read_entry(path) is None:
-            with tempfile.TemporaryDirectory(prefix="genrw") as folder:
-                write_entry(path, build(folder).read_bytes())
-        library = _load(str(path))
-    else:
-        with tempfile.TemporaryDirectory(prefix="genrw") as folder:
-            library = _load(str(build(folder)))
-    return HostKernel(kernel, tuple(arg_types), block, cooperative, library)
+    return HostKernel(kernel, tuple(arg_types), block, cooperative, _library(path, build))
+
+
+def _library(path: Path | None, build: Callable[[Path], None]) -> ctypes.CDLL:
+    """The library of a cache entry, built if there is none; without a path or a usable cache, a fresh one."""
+    if path is not None and read_entry(path) is not None:
+        try:
+            return _load(path)
+        except OSError:
+            pass  # whole but not loadable: a cache that was copied from elsewhere
+    with tempfile.TemporaryDirectory(prefix="genrw") as folder:
+        fresh = Path(folder) / "kernel.so"
+        build(fresh)
+        stored = path is not None and write_entry(path, fresh.read_bytes())
+        return _load(path if path is not None and stored else fresh)
+
+
+def _load(path: Path) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(path))
+    number = ctypes.c_longlong
+    library.gen_run.argtypes = (ctypes.c_void_p, number, number, ctypes.c_uint, ctypes.c_void_p)
+    library.gen_run.restype = ctypes.c_int
+    library.gen_memory_bytes.restype = ctypes.c_ulonglong
+    return library
 
 
 def _entry(kernel: str, arg_types: Sequence[str]) -> str:
@@ -151,7 +163,7 @@ def _entry(kernel: str, arg_types: Sequence[str]) -> str:
 
 
 def _argument(type_name: str, value: Argument) -> npt.NDArray[Any]:
-    """An argument as an array whose memory the kernel may use: the array itself, or a number in one of its own."""
+    """An argument as an array whose memory the kernel may use: the array itself, or one around a number."""
     base = type_name.replace("__restrict__", "").replace("const", "").replace("*", "").strip()
     dtype = _DTYPES.get(base)
     if "*" not in type_name:
@@ -165,15 +177,6 @@ def _argument(type_name: str, value: Argument) -> npt.NDArray[Any]:
     return value
 
 
-def _load(path: str) -> ctypes.CDLL:
-    library = ctypes.CDLL(path)
-    number = ctypes.c_longlong
-    library.gen_run.argtypes = (ctypes.c_void_p, number, number, ctypes.c_uint, ctypes.c_void_p)
-    library.gen_run.restype = ctypes.c_int
-    library.gen_memory_bytes.restype = ctypes.c_ulonglong
-    return library
-
-
 class _LaneMemory(threading.local):
     """The stacks of a group's lanes: one area per thread, kept for the kernels to come."""
 
@@ -184,7 +187,7 @@ _memory = _LaneMemory()
 
 
 def _lane_memory(size: int) -> int:
-    """The address of an area of at least this many bytes that is the calling thread's."""
+    """The address of an area of at least this many bytes that is the calling thread's own."""
     if _memory.area.nbytes < size:
         _memory.area = np.empty(size, np.uint8)
     return int(_memory.area.ctypes.data)
@@ -198,3 +201,8 @@ def _processors() -> int:
 @lru_cache(maxsize=1)
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_processors(), thread_name_prefix="genrw-host")
+
+
+# A forked process has the pool but none of its threads.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)

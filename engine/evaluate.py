@@ -20,8 +20,7 @@ from genrw.grammar.source import NOWHERE
 class Evaluator:
     """Evaluates operations with a library's meanings; each `means` is compiled when first needed.
 
-    A value is an `Array`, a tuple of them (an accumulator of several fields), a `Memory`, or a type (of workgroup
-    memory).
+    A value is an `Array`, a tuple of them (an accumulator of several fields), a `Memory`, or the type of one.
     """
 
     def __init__(self, library: Library, context: Mapping[str, Any], precise: bool) -> None:

@@ -12,7 +12,6 @@ from genrw.engine.library import Library
 from genrw.engine.stage import ENode, Saturated
 from genrw.engine.types import Type
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
-from genrw.grammar.rw_tree import OpPattern, RuleDecl
 from genrw.grammar.source import NOWHERE
 
 _NUMBER_COST = 0.01
@@ -31,11 +30,10 @@ class _Best:
 class Extractor:
     """Extracts modules from one saturated stage."""
 
-    def __init__(self, library: Library, stage: str, graph: Saturated, rules: Sequence[RuleDecl]) -> None:
+    def __init__(self, library: Library, stage: str, graph: Saturated) -> None:
         self.library, self.stage, self.graph = library, stage, graph
         self._costs: dict[tuple[str, int], float | None] = {}
         self._orders: dict[tuple[str, int], tuple[Any, ...]] = {}
-        self._makers = _makers(rules, graph.rules)
         self._types: dict[Any, Type] = {}
 
     def extract(self, module: Module, context: Mapping[str, Any], names: Mapping[int, Node]) -> Node:
@@ -138,7 +136,7 @@ class Extractor:
         if text is None:
             attributes = self.graph.interner.attributes(node.attributes)
             text = self._orders[key] = (node.op, repr(attributes))
-        rules = [r for r in self.graph.why.get(number, ()) if node.op in self._makers[r]]
+        rules = [r for r in self.graph.why.get(number, ()) if node.op in self.graph.builds[r]]
         return (min(rules, default=-1), node.number or 0, *text, node.operands)
 
     # ---- the result
@@ -181,7 +179,7 @@ class Extractor:
             return Node(op, (("value", node.number),), (), Type("index", "int64"), name, span)
         attributes = self.graph.interner.attributes(node.attributes)
         rules = tuple(
-            self.graph.rules[r] for r in sorted(self.graph.why.get(number, ())) if node.op in self._makers[r]
+            self.graph.rules[r] for r in sorted(self.graph.why.get(number, ())) if node.op in self.graph.builds[r]
         )
         if written is not None and written.op == node.op and written.attributes == attributes:
             same = len(written.operands) == len(operands) and all(
@@ -219,35 +217,6 @@ class Extractor:
                 message = f"no rule of stage `{self.stage}` lowers `{node.op}`{what}"
                 problems.setdefault(message, Diagnostic(message, span))
         return GenrwError(problems.values() or [Diagnostic(f"stage `{self.stage}` found no legal program")])
-
-
-def _makers(rules: Sequence[RuleDecl], keys: Sequence[str]) -> list[frozenset[str]]:
-    """For each rule key, the operators that its right side can build (`""` stands for an index constant)."""
-    by_name = {r.name: r for r in rules}
-    made: list[frozenset[str]] = []
-    for key in keys:
-        name, _, direction = key.partition("/")
-        rule = by_name[name]
-        made.append(_Builds(rule.left if direction else rule.right, rule))
-    return made
-
-
-class _Builds(frozenset[str]):
-    """The operators a template builds; a template with an operator variable may build any."""
-
-    open: bool
-
-    def __new__(cls, template: Any, rule: RuleDecl) -> _Builds:
-        from genrw.engine.variants import nodes
-
-        patterns: list[OpPattern] = list(nodes(template))
-        made = super().__new__(cls, (p.op for p in patterns))
-        variables = {b.name for b in rule.for_}
-        made.open = any(p.family is not None or p.op in variables for p in patterns)
-        return made
-
-    def __contains__(self, op: object) -> bool:
-        return self.open or super().__contains__(op)
 
 
 def written_nodes(graph: Saturated, modules: Sequence[Module], library: Library) -> dict[int, Node]:

@@ -1,8 +1,9 @@
 """What monoids mean: folding arrays along an axis, from a monoid's declaration.
 
 An accumulator is a tuple of arrays, one for each field that the monoid carries; if it carries none, of one.
-Expressions see an accumulator of one field as an array, others as a value with the fields as members. Elements
-are combined in adjacent pairs, then the results in adjacent pairs and so on: in order, and with little rounding.
+Expressions see an accumulator of one field as an array, others as a value with the fields as members.
+
+Adjacent elements are combined in pairs, then the results in pairs and so on: in order, and with little rounding.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def describe(value: Value) -> str:
         return f'the string "{value}"' if len(value) <= 20 else "a string"
     if isinstance(value, tuple):
         return _describe_list(value)
-    return getattr(type(value), "described_as", None) or f"a {type(value).__name__}"
+    return getattr(value, "described_as", None) or f"a {type(value).__name__}"
 
 
 def _describe_list(value: tuple[Value, ...]) -> str:

@@ -106,7 +106,7 @@ class _Draw:
         return (sizes if self.dtype.kind == "uint" else signs * sizes).astype(numpy_type)
 
     def _integer_sizes(self, count: int) -> Values:
-        """Small integers; of all magnitudes, rather small ones, where a domain has its say: its reach is not known."""
+        """Small integers; where a domain has its say, some large ones too, since its reach is not known."""
         if not self.domains:
             return self.rng.integers(0, _LARGEST_INTEGER + 1, count)
         bits = min(_WIDEST_BITS, self.dtype.bits - 1)

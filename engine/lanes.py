@@ -21,7 +21,7 @@ ONE = (1, 1, 1, 1)
 class Lanes:
     """The lanes of some workgroups: `count` of them from `first` on.
 
-    `missing` says whether an index of -1 stands for an element that does not exist, or is out of range as others.
+    `missing` says whether an index of -1 stands for an element that does not exist, or is one out of range.
     """
 
     def __init__(self, folds: Folds, missing: bool) -> None:

@@ -93,8 +93,8 @@ class Memory:
         """Values put at offsets; Misuse if one lies outside, or two that differ meet at one place."""
         if self.written is None:
             raise Misuse(f"writes to {self.name}, which is an input")
-        groups = np.zeros((self.groups or 1, 1, 1, 1))
-        offsets, values, where, _ = np.broadcast_arrays(offsets, values, True if where is None else where, groups)
+        groups, where = np.zeros((self.groups or 1, 1, 1, 1)), True if where is None else where
+        offsets, values, where, _ = np.broadcast_arrays(offsets, values, where, groups)
         places = self._places(offsets, where, "writes", count_from)[where]
         values = values[where].astype(self.values.dtype, copy=False)
         old = self.written[places]

@@ -20,6 +20,7 @@ from genrw.grammar.rw_tree import RuleDecl
 
 DEFAULT_POLICY = "cost"
 _ENGINES_KEPT = 32
+_EngineKey = tuple[str, tuple[str, ...], frozenset[str], bool]
 _LOWERED_KEPT = 1024
 
 
@@ -63,7 +64,8 @@ class Pipeline:
 
     def __init__(self, library: Library) -> None:
         self.library = library
-        self._engines: dict[tuple[str, tuple[str, ...], frozenset[str], bool], StageEngine] = {}
+        self._engines: dict[_EngineKey, StageEngine] = {}
+        self._engine_keys: dict[tuple[str, bool, frozenset[str]], _EngineKey] = {}
         self._lowered: dict[Any, tuple[Module, Trace]] = {}
         self._stage_rules: dict[tuple[str, bool], tuple[RuleDecl, ...]] = {}
 
@@ -73,9 +75,13 @@ class Pipeline:
 
     def engine(self, stage: str, strict: bool, operators: frozenset[str]) -> StageEngine:
         """The engine of a stage for programs of these operators; the ones used last are kept."""
-        rules, reachable = relevant_rules(self.library, self._rules(stage, strict), operators)
-        key = (stage, tuple(r.name for r in rules), reachable, strict)
-        engine = self._engines.pop(key, None) or StageEngine(self.library, stage, rules, reachable)
+        asked = (stage, strict, operators)
+        key = self._engine_keys.get(asked)
+        engine = self._engines.pop(key, None) if key is not None else None
+        if key is None or engine is None:
+            rules, reachable = relevant_rules(self.library, self._rules(stage, strict), operators)
+            key = self._engine_keys[asked] = (stage, tuple(r.name for r in rules), reachable, strict)
+            engine = self._engines.pop(key, None) or StageEngine(self.library, stage, rules, reachable)
         self._engines[key] = engine
         while len(self._engines) > _ENGINES_KEPT:
             del self._engines[next(iter(self._engines))]
@@ -179,7 +185,7 @@ class Pipeline:
         contexts = [self.context(m, options) for m in modules]
         graph = engine.run(modules, contexts)
         self._record(graph, trace)
-        extractor = Extractor(self.library, stage, graph, engine.rules)
+        extractor = Extractor(self.library, stage, graph)
         names = written_nodes(graph, modules, self.library)
         lowered = []
         for module, context in zip(modules, contexts, strict=True):

@@ -6,14 +6,12 @@ An e-graph costs time for every rule declared, matched or not, so a stage declar
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 from genrw.engine.library import Library
 from genrw.engine.variants import nodes, pattern_operators
 from genrw.grammar.rw_tree import Pattern, RuleDecl
 
 
-@lru_cache(maxsize=256)
 def relevant_rules(
     library: Library, rules: tuple[RuleDecl, ...], present: frozenset[str]
 ) -> tuple[tuple[RuleDecl, ...], frozenset[str]]:
@@ -44,6 +42,12 @@ def _directions(
     yield sides[0], frozenset().union(*sides[1])
     if rule.both_ways:
         yield sides[1], frozenset().union(*sides[0])
+
+
+def built_operators(rule: RuleDecl, key: str, library: Library) -> frozenset[str]:
+    """The operators that a direction of a rule (its name, or name/reverse) can build."""
+    side = rule.left if "/" in key else rule.right
+    return frozenset().union(*_operators(side, rule, library))
 
 
 def _operators(pattern: Pattern, rule: RuleDecl, library: Library) -> list[frozenset[str]]:

@@ -17,6 +17,7 @@ from genrw.engine.graph import GraphFacts
 from genrw.engine.interner import Interner
 from genrw.engine.ir import Module, walk
 from genrw.engine.library import Library
+from genrw.engine.relevance import built_operators
 from genrw.engine.variants import leaves, variants
 from genrw.grammar.diagnostics import error
 from genrw.grammar.rw_tree import NumberPattern, RuleDecl
@@ -64,6 +65,7 @@ class Saturated:
     ids: dict[int, int]
     why: dict[int, set[int]]
     rules: Sequence[str]
+    builds: Sequence[frozenset[str]]
     uses: dict[str, RuleUse] = field(default_factory=dict)
 
 
@@ -85,6 +87,7 @@ class StageEngine:
         self.operators = operators if operators is not None else frozenset(library.names)
         self.limits = limits or Limits()
         self.names: list[str] = []
+        self.builds: list[frozenset[str]] = []
         self.answers: list[tuple[str, Answer | None]] = []
         self.max_arity = 0
         self._declare(_FIRST_ARITIES)
@@ -103,12 +106,13 @@ class StageEngine:
         self.graph.run_program(*commands)
 
     def _encode_rules(self, spans: Spans, arity: int) -> list[Encoded]:
-        self.names, self.answers = [], []
+        self.names, self.builds, self.answers = [], [], []
         encoded: list[Encoded] = []
         for rule in self.rules:
             for variant in variants(rule, self.library, arity, self.operators):
                 if variant.key not in self.names:
                     self.names.append(variant.key)
+                    self.builds.append(built_operators(rule, variant.key, self.library))
                 rule_id = self.names.index(variant.key)
                 made = encode(variant, len(self.answers), rule_id, self.library, spans, _RULES)
                 self.answers.append((variant.key, made.answer))
@@ -341,7 +345,7 @@ class StageEngine:
         why: dict[int, set[int]] = {}
         for row in functions["why"].rows:
             why.setdefault(class_number(row.inputs[0]), set()).add(to_int(row.inputs[1]))
-        return Saturated(interner, classes, class_of, dict(ids), why, self.names, uses)
+        return Saturated(interner, classes, class_of, dict(ids), why, self.names, self.builds, uses)
 
 
 def _memory_folder() -> str | None:

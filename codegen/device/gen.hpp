@@ -1016,8 +1016,8 @@ GEN_DEVICE constexpr To float_to_integer(From x)
     return x >= limit ? highest<To>() : x <= low ? lowest<To>() : inside;
 }
 
-// An integer as a double that rounds on to half or bf16 as the integer itself would: beyond 32 bits the lowest
-// 16 only matter as a whole, whether there are any.
+// An integer as a double that rounds on to half or bf16 as the integer itself would: beyond 32 bits the
+// lowest 16 only matter as a whole, whether there are any.
 template <class From>
 GEN_DEVICE constexpr double integer_to_double(From x)
 {
@@ -1170,7 +1170,8 @@ struct math<float>
     }
     GEN_DEVICE static float atan_tail(float z)
     {
-        return polynomial(z, -0x1.55554ap-2f, 0x1.9991acp-3f, -0x1.23b696p-3f, 0x1.b1fedp-4f, -0x1.f24054p-5f);
+        return polynomial(z, -0x1.55554ap-2f, 0x1.9991acp-3f, -0x1.23b696p-3f, 0x1.b1fedp-4f,
+                          -0x1.f24054p-5f);
     }
     // erf x / x - 1, z = x^2 <= 1
     GEN_DEVICE static float erf_tail(float z)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from genrw.codegen import compilers
 from genrw.codegen.compilers import HostCompiler, cache_key, host_compiler, read_entry, write_entry, zig
 from genrw.codegen.host import HostKernel, compile_host
 from genrw.grammar.diagnostics import GenrwError
@@ -75,7 +74,7 @@ def test_without_cache(cache: Path, builds: list[str]) -> None:
     assert not (cache / "host").exists()
 
 
-@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "foreign"])
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "foreign", "not a library"])
 def test_damaged_entry_is_rebuilt(damage: str, cache: Path, builds: list[str]) -> None:
     source = f"{ADD} // {damage}"
     compile_add(source)
@@ -83,9 +82,11 @@ def test_damaged_entry_is_rebuilt(damage: str, cache: Path, builds: list[str]) -
     whole = entry.read_bytes()
     flipped = bytes([*whole[:5000], whole[5000] ^ 1, *whole[5001:]])
     entry.unlink()
-    entry.write_bytes(
-        {"truncated": whole[: len(whole) // 2], "flipped": flipped, "empty": b"", "foreign": b"x" * 99}[damage]
-    )
+    if damage == "not a library":
+        write_entry(entry, b"whole, but no library")
+    else:
+        half = whole[: len(whole) // 2]
+        entry.write_bytes({"truncated": half, "flipped": flipped, "empty": b"", "foreign": b"x" * 99}[damage])
     check_add(compile_add(source))
     assert builds == ["add", "add"]
     assert read_entry(entry) is not None
@@ -94,8 +95,8 @@ def test_damaged_entry_is_rebuilt(damage: str, cache: Path, builds: list[str]) -
 def test_what_the_key_depends_on() -> None:
     kernels = {compile_add()._library._name, compile_add(f"{ADD} ")._library._name}
     kernels.add(compile_add(compiler="zig")._library._name)
-    for options in ({"wave_size": 32, "block": 64}, {"wave_size": 64, "block": 128}):
-        kernel = compile_host(ADD, "add", ADD_TYPES, cooperative=False, **options)  # type: ignore[arg-type]
+    for wave_size, block in ((32, 64), (64, 128)):
+        kernel = compile_host(ADD, "add", ADD_TYPES, cooperative=False, wave_size=wave_size, block=block)
         kernels.add(kernel._library._name)
     assert len(kernels) == 5
     assert cache_key("ab", "c") != cache_key("a", "bc")
@@ -107,6 +108,12 @@ def test_entries_are_whole_or_absent(tmp_path: Path) -> None:
     write_entry(path, b"payload")
     assert read_entry(path) == b"payload"
     assert [file.name for file in path.parent.iterdir()] == ["entry"]
+
+
+def test_unusable_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("GENRW_CACHE_DIR", str(tmp_path / "file"))
+    check_add(compile_add())
 
 
 def test_processes_share_the_cache(cache: Path) -> None:
@@ -154,15 +161,11 @@ def test_no_compiler_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     zig.cache_clear()
-    compilers._host_compiler.cache_clear()
-    try:
-        with pytest.raises(GenrwError, match=r"no C\+\+ compiler") as caught:
-            compile_add()
-        assert "install ziglang or a C++ compiler" in str(caught.value)
-        with pytest.raises(GenrwError, match="help: pip install ziglang"):
-            zig()
-    finally:
-        compilers._host_compiler.cache_clear()
+    with pytest.raises(GenrwError, match=r"no C\+\+ compiler") as caught:
+        compile_add()
+    assert "install ziglang or a C++ compiler" in str(caught.value)
+    with pytest.raises(GenrwError, match="help: pip install ziglang"):
+        zig()
 
 
 def test_wrong_choice() -> None:

@@ -245,6 +245,45 @@ def test_lanes_that_write_different_values(library: Library) -> None:
     assert "writes different values to offset 0 of z_output" in _failure(library, text)
 
 
+TURNED = """
+@module k [stage=lanewise, target=gfx942, space={{3, 64}}, outputs={{z_output=y}},
+           schedule={{algo=flat, block_size=64, lanes=64, vector=1, share=1, steps=1, grid=3}}]
+x = @param:x -> float{{192}}
+z_output = @param:z_output -> float{{192}}
+lds = lds_allocate[shape={{float, {{64}}}}]
+gid = global_id
+lid = local_id
+v = load(x, gid)
+w = lds_write(lds, {place}, v)
+r = lds_ready(lds, w)
+most = imul(lid, 63)
+next = iadd(most, 63)
+turned = imod(next, 64)
+u = lds_read({memory}, turned)
+s = store(z_output, gid, u)
+@return(s)
+"""
+
+
+def test_workgroup_memory_belongs_to_a_workgroup(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane_program, "CHUNK", 128)
+    text = TURNED.format(place="lid", memory="r")
+    x = random_inputs(_module(library, text), library, 3)["x"]
+    assert np.array_equal(_run(library, text)["y"], x.reshape(3, 64)[:, ::-1].ravel())
+
+
+@pytest.mark.parametrize(
+    ("place", "memory", "message"),
+    [
+        ("lid", "lds", "`lds_read` (u): reads an element of lds that was not written yet"),
+        ("gid", "r", "`lds_write` (w): writes offset 64 of lds, outside its memory, in group 1, lane 0"),
+        ("0", "r", "`lds_write` (w): writes different values to offset 0 of lds"),
+    ],
+)
+def test_misused_workgroup_memory(place: str, memory: str, message: str, library: Library) -> None:
+    assert _failure(library, TURNED.format(place=place, memory=memory)).startswith(message)
+
+
 def test_values_of_two_loops_do_not_mix(library: Library) -> None:
     text = (
         HEADER
