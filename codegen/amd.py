@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgpack  # type: ignore[import-untyped]
+import msgpack
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
@@ -25,7 +25,6 @@ from genrw.codegen.compilers import (
 )
 from genrw.grammar.diagnostics import error
 
-_METADATA_NOTE = 32  # NT_AMDGPU_METADATA
 _VERSION = "-mcode-object-version=5"  # which every ROCm 6 loads
 _FLAGS = (
     *("-std=c++17", "-O3", "-ffp-contract=off", "-w", _VERSION),
@@ -129,7 +128,7 @@ def _metadata(elf: ELFFile) -> Mapping[str, Any]:
     for section in elf.iter_sections():
         if isinstance(section, NoteSection):
             for note in section.iter_notes():
-                if note["n_name"] == "AMDGPU" and note["n_type"] == _METADATA_NOTE:
+                if note["n_name"] == "AMDGPU":
                     return dict(msgpack.unpackb(note["n_descdata"]))
     raise error("the code object has no metadata note: it is not an AMD GPU's")
 

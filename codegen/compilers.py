@@ -90,7 +90,7 @@ def zig() -> str:
         path = Path(folder) / ("zig.exe" if sys.platform == "win32" else "zig")
         if path.exists():
             return str(path)
-    raise error("the Python package ziglang, which has the compiler, is missing", remedy="pip install ziglang")
+    raise error("the Python package ziglang, a compiler, is missing", remedy="pip install ziglang")
 
 
 @lru_cache(maxsize=8)

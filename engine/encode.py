@@ -253,7 +253,7 @@ class _Encoder:
         mentioned = {a.name for a in node.attributes}
         for attribute in node.attributes:
             value = attribute.value if attribute.value is not None else Name(attribute.name)
-            if isinstance(value, Name) and value.name not in self.attribute_sources and not self._is_word(value):
+            if isinstance(value, Name) and value.name not in self.attribute_sources:
                 self.attribute_sources[value.name] = (index, attribute.name)
             else:
                 self.constraints.append((index, attribute.name, value))
@@ -263,19 +263,10 @@ class _Encoder:
             if name not in mentioned and decl.default is not None:
                 self.constraints.append((index, name, decl.default))
 
-    def _is_word(self, name: Name) -> bool:
-        """Is a bare name in an attribute pattern the value itself, like `sum` or `edge`? So it is if it is used nowhere
-        else and is quoted nowhere: patterns write such values as text, so a name always binds."""
-        return name.name in self.library.monoids
-
     def _demand_constraints(self) -> None:
         for index, _, value in self.constraints:
             self._need("attributes", str(index))
-            if not self._is_text(value):
-                self._need_expression(value)
-
-    def _is_text(self, value: Expr) -> bool:
-        return isinstance(value, Const) or (isinstance(value, Name) and value.name in self.library.monoids)
+            self._need_expression(value)
 
     # ---- what demands carry
 
@@ -506,7 +497,7 @@ class _Answerer:
         self.computed = [(b.name, self._compile(b.value)) for b in self.variant.with_]
         self.loops = [(b.name, self._compile(b.value)) for b in encoder.loops]
         self.constraints = [
-            (index, name, self._constraint(value)) for index, name, value in encoder.constraints
+            (index, name, self._compile(value)) for index, name, value in encoder.constraints
         ]
         self.values = {
             p.name for p in leaves(self.variant.left) if isinstance(p, VarPattern)
@@ -530,11 +521,6 @@ class _Answerer:
 
     def _holds(self, conditions: Sequence[Evaluator], env: Mapping[str, Any]) -> bool:
         return all(condition(env) for condition in conditions)
-
-    def _constraint(self, value: Expr) -> Evaluator:
-        if isinstance(value, Name) and value.name in self.library.monoids:
-            return self._compile(Const(value.name))
-        return self._compile(value)
 
     def answer(self, numbers: tuple[int, ...], interner: Interner) -> list[tuple[int, ...]]:
         """All answers to one demand: one for each alternative whose guard holds."""

@@ -1,8 +1,8 @@
 """What operators mean: the expression language over numpy arrays.
 
 An array in an expression is an `Array`: values in the type they are computed in, and the element type they
-stand for. half and bf16 are computed in float and rounded once, at the end of the whole expression. In precise
-mode all floating types are computed in double and not rounded at all: a reference of more precision.
+stand for. half and bf16 are computed in float and rounded once, at the end of the whole expression. In
+precise mode all floating types are computed in double and not rounded at all, as a more precise reference.
 
 Where no array is involved, an expression means what `expr.compile_expr` makes of it. A number beside an array
 takes on the array's type. The functions are those of `array_functions`.

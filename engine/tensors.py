@@ -116,6 +116,8 @@ def slice_(x: Values, axes: Lens, starts: Lens, ends: Lens, steps: Lens | None =
     """A part of a tensor; starts and ends count from the end where negative and are clamped to it."""
     parts = [slice(None)] * x.ndim
     for axis, (start, stop, step) in slice_bounds(x.shape, axes, starts, ends, steps).items():
+        if not range(start, stop, step):
+            start = stop = 0
         # a backward slice down to and with element 0 ends at -1, which numpy would take for the last element
         parts[axis] = slice(start, None if stop < 0 else stop, step)
     return x[tuple(parts)]

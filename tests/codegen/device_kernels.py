@@ -56,7 +56,7 @@ struct argmax {
 """
 
 ROW_SUM = """
-// The sum and the place of the greatest element of a row of n, one row per workgroup, through workgroup memory.
+// The sum and the place of the greatest element of a row of n, one row per workgroup.
 template <int Block, int Items>
 GEN_DEVICE void row_sum(const float* x, float* y, gen::int64* at, int n, float* sums, place* places)
 {
@@ -82,7 +82,8 @@ GEN_DEVICE void row_sum(const float* x, float* y, gen::int64* at, int n, float* 
 def row_sum_kernel(block: int, items: int) -> str:
     """A kernel `rows(x, y, at, n)` for rows of up to block * items elements."""
     return f"""{MONOIDS}{ROW_SUM}
-GEN_KERNEL({block}) rows(const float* __restrict__ x, float* __restrict__ y, gen::int64* __restrict__ at, int n)
+GEN_KERNEL({block})
+rows(const float* __restrict__ x, float* __restrict__ y, gen::int64* __restrict__ at, int n)
 {{
     constexpr int waves = ({block} + GEN_WAVE_SIZE - 1) / GEN_WAVE_SIZE;
     GEN_LDS(float, sums, waves);
@@ -101,13 +102,14 @@ FUNCTIONS = (
 
 
 def math_kernel(type_name: str, name: str = "apply", block: int = 1) -> str:
-    """A kernel `apply(x, y, function, n)` that applies the function of that number in FUNCTIONS to n elements."""
+    """A kernel `apply(x, y, function, n)`: the function of that number in FUNCTIONS on n elements."""
     cases = "\n".join(
         f"    if (function == {i}) for (int i = first; i < n; i += step) y[i] = gen::{f}(x[i]);"
         for i, f in enumerate(FUNCTIONS)
     )
     return f"""
-GEN_KERNEL({block}) {name}(const {type_name}* __restrict__ x, {type_name}* __restrict__ y, int function, int n)
+GEN_KERNEL({block})
+{name}(const {type_name}* __restrict__ x, {type_name}* __restrict__ y, int function, int n)
 {{
     const int first = gen::global_id(), step = gen::workgroup_size();
 {cases}
@@ -129,15 +131,11 @@ GEN_KERNEL(1) each({parameters}, {output}* __restrict__ out, int n)
 }}
 """
     types = [*(f"const {t}*" for t in inputs), f"{output}*", "int"]
-    return compile_host(
-        source, "each", types, wave_size=1, block=1, cooperative=False, compiler=compiler
-    )
+    return compile_host(source, "each", types, wave_size=1, block=1, cooperative=False, compiler=compiler)
 
 
-def evaluate(
-    expression: str, inputs: dict[str, Array], output: str, *, compiler: str | None = None
-) -> Array:
-    """The values of an expression over arrays; the keys are C++ types, a letter after a blank makes them differ."""
+def evaluate(expression: str, inputs: dict[str, Array], output: str, *, compiler: str | None = None) -> Array:
+    """The values of an expression over arrays by C++ type; a letter after a blank makes two types differ."""
     types = [key.split(" ")[0] for key in inputs]
     arrays = [np.ascontiguousarray(a, dtype=DTYPES[t]) for t, a in zip(types, inputs.values(), strict=True)]
     result = np.zeros(arrays[0].shape, dtype=DTYPES[output])

@@ -18,7 +18,8 @@ TARGETS = {"gfx90a": 64, "gfx942": 64, "gfx950": 64, "gfx1100": 32, "gfx1201": 3
 def everything(wave: int) -> str:
     """Every part of the device header, in kernels of one source."""
     widths = "\n".join(
-        f"    y[i] += gen::dpp_reduce<sum, {1 << w}>(x[i]) + gen::dpp_reduce<argmax, {1 << w}>({{x[i], i}}).value;\n"
+        f"    y[i] += gen::dpp_reduce<sum, {1 << w}>(x[i]);\n"
+        f"    y[i] += gen::dpp_reduce<argmax, {1 << w}>({{x[i], i}}).value;\n"
         f"    if (gen::dpp_reduce<every, {1 << w}>(x[i] > 0)) y[i] += gen::dpp_reduce<sum8, {1 << w}>(1);"
         for w in range(wave.bit_length())
     )
@@ -36,7 +37,8 @@ GEN_KERNEL(64) types(const float* __restrict__ x, float* __restrict__ y)
 {{
     const int i = gen::global_id();
 {conversions}
-    y[i] = gen::max(y[i], float(weights[i % 4]) + gen::fma(x[i], y[i], gen::floor_mod(i, 7) * gen::pow(x[i], 3.0f)));
+    const float c = gen::floor_mod(i, 7) * gen::pow(x[i], 3.0f);
+    y[i] = gen::max(y[i], float(weights[i % 4]) + gen::fma(x[i], y[i], c));
 }}
 GEN_KERNEL(64) vectors(const gen::half* __restrict__ x, gen::bf16* __restrict__ y, gen::int64 n)
 {{
@@ -56,7 +58,8 @@ GEN_KERNEL(64) vectors(const gen::half* __restrict__ x, gen::bf16* __restrict__ 
 
 @pytest.fixture(scope="module", params=TARGETS)
 def compiled(request: pytest.FixtureRequest) -> tuple[str, CodeObject]:
-    return request.param, compile_amd(everything(TARGETS[request.param]), request.param, TARGETS[request.param])
+    arch: str = request.param
+    return arch, compile_amd(everything(TARGETS[arch]), arch, TARGETS[arch])
 
 
 def kernel_text(code: CodeObject, name: str) -> str:
@@ -100,8 +103,12 @@ def test_vectors_are_one_access(compiled: tuple[str, CodeObject]) -> None:
 
 def test_nothing_is_contracted() -> None:
     source = """
-GEN_KERNEL(64) plain(const float* x, float* y) { y[gen::local_id()] = x[0] * x[gen::local_id()] + x[1]; }
-GEN_KERNEL(64) fused(const float* x, float* y) { y[gen::local_id()] = gen::fma(x[0], x[gen::local_id()], x[1]); }
+GEN_KERNEL(64) plain(const float* x, float* y) { const int i = gen::local_id(); y[i] = x[0] * x[i] + x[1]; }
+GEN_KERNEL(64) fused(const float* x, float* y)
+{
+    const int i = gen::local_id();
+    y[i] = gen::fma(x[0], x[i], x[1]);
+}
 """
     code = compile_amd(source, "gfx942", 64)
     fused = re.compile(r"v_(pk_)?(fma|fmac|mad|mac)[a-z]*_")
@@ -141,7 +148,7 @@ def test_undefined_symbols_do_not_link() -> None:
 __attribute__((device)) float elsewhere(float);
 GEN_KERNEL(64) lonely(float* x) { x[0] = elsewhere(x[0]); }
 """
-    with pytest.raises(GenrwError, match="kernel lonely does not compile(.|\n)*undefined"):
+    with pytest.raises(GenrwError, match=r"kernel lonely does not compile(.|\n)*undefined"):
         compile_amd(source, "gfx942", 64, "lonely")
 
 

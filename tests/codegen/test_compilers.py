@@ -74,7 +74,7 @@ def test_without_cache(cache: Path, builds: list[str]) -> None:
     assert not (cache / "host").exists()
 
 
-@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "foreign", "not a library"])
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "foreign"])
 def test_damaged_entry_is_rebuilt(damage: str, cache: Path, builds: list[str]) -> None:
     source = f"{ADD} // {damage}"
     compile_add(source)
@@ -82,11 +82,8 @@ def test_damaged_entry_is_rebuilt(damage: str, cache: Path, builds: list[str]) -
     whole = entry.read_bytes()
     flipped = bytes([*whole[:5000], whole[5000] ^ 1, *whole[5001:]])
     entry.unlink()
-    if damage == "not a library":
-        write_entry(entry, b"whole, but no library")
-    else:
-        half = whole[: len(whole) // 2]
-        entry.write_bytes({"truncated": half, "flipped": flipped, "empty": b"", "foreign": b"x" * 99}[damage])
+    half = whole[: len(whole) // 2]
+    entry.write_bytes({"truncated": half, "flipped": flipped, "empty": b"", "foreign": b"x" * 99}[damage])
     check_add(compile_add(source))
     assert builds == ["add", "add"]
     assert read_entry(entry) is not None
@@ -108,6 +105,18 @@ def test_entries_are_whole_or_absent(tmp_path: Path) -> None:
     write_entry(path, b"payload")
     assert read_entry(path) == b"payload"
     assert [file.name for file in path.parent.iterdir()] == ["entry"]
+
+
+def test_whole_entry_that_does_not_load(
+    cache: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compile_add()
+    (entry,) = (cache / "host").iterdir()
+    other = cache / "other"
+    write_entry(other / "host" / entry.name, b"no library")
+    monkeypatch.setenv("GENRW_CACHE_DIR", str(other))
+    check_add(compile_add())
+    assert builds == ["add", "add"]
 
 
 def test_unusable_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +168,7 @@ def test_no_compiler_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     for variable in ("CXX", "GENRW_HOST_COMPILER"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     zig.cache_clear()
     with pytest.raises(GenrwError, match=r"no C\+\+ compiler") as caught:
         compile_add()
