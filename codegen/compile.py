@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 LAUNCH_FILE = "launch.json"
 _HEADER_FILE = "gen.hpp"
+_PLAIN_LIST = re.compile(r"\[\s+([^][{}\"]*?)\s+\]")
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,8 @@ def compile_program(program: Program) -> Compiled:
 
 
 def launch_text(launch: Mapping[str, Any]) -> str:
-    """A launch table as JSON."""
-    return json.dumps(launch, indent=2)
+    """A launch table as JSON, lists of plain values in one line each."""
+    return _PLAIN_LIST.sub(lambda m: f"[{' '.join(m[1].split())}]", json.dumps(launch, indent=2))
 
 
 def _build(source: KernelSource, target: Target, files: dict[str, bytes]) -> Built:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from itertools import pairwise
 from typing import NamedTuple
 
 from genrw.engine.dtypes import DTYPES, promote
-from genrw.engine.expr_walk import within_depth
+from genrw.engine.expr_walk import walk, within_depth
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.expr_tree import Binary, Call, Compare, Const, Expr, IfElse, Member, Name, Unary
 
@@ -26,6 +27,7 @@ _ARITHMETIC = {"+": ("add", "add"), "-": ("sub", "add"), "*": ("mul", "mul")}
 """Operators with the header's function for integers and the precedence of their C++ operator."""
 
 _TESTS = frozenset({"isnan", "isinf", "isfinite"})
+_FOLDS = frozenset({"min", "max"})
 _ROUNDING = frozenset({"floor", "ceil", "trunc", "round"})
 _FLOATING = frozenset(
     {
@@ -57,6 +59,9 @@ def cpp_expr(
     `dtype` is the type of all names (and what `type` means) but those in `types`.
     """
     within_depth(expr)
+    for node in walk(expr):
+        if isinstance(node, Call):
+            _check_count(node)
     printed = _Printer(names, dtype, types or {}).whole(expr)
     return printed.text, printed.precedence
 
@@ -123,6 +128,8 @@ class _Printer:
         match expr:
             case Const(bool()) | Compare() | Unary("not", _) | Binary("and" | "or", _, _):
                 return "bool"
+            case Const(str()):
+                raise _unsupported("a string", expr)
             case Const(int()):
                 return _WHOLE
             case Const(float()):
@@ -146,10 +153,7 @@ class _Printer:
 
     def meet(self, *operands: Expr) -> str:
         """The type of an operation on operands."""
-        result = _WHOLE
-        for operand in operands:
-            result = _meet(result, self.type(operand))
-        return result
+        return reduce(_meet, map(self.type, operands))
 
     def named_type(self, expr: Expr) -> str:
         """The dtype that an argument such as `type`, `half` or an attribute's name stands for."""
@@ -185,8 +189,7 @@ class _Printer:
     def _const(self, expr: Const, number: str) -> Cpp:
         if isinstance(expr.value, bool):
             return Cpp(cpp_number(expr.value, "bool"), "atom")
-        if isinstance(expr.value, str):
-            raise _unsupported("a string", expr)
+        assert not isinstance(expr.value, str)  # such a node has no type
         limits = DTYPES[number]
         if limits.is_integer and not limits.smallest <= expr.value <= limits.largest:
             raise error(f"{expr.value} does not fit in {number}", expr.span)
@@ -281,14 +284,9 @@ class _Printer:
     def _call(self, expr: Call, number: str) -> Cpp:
         function, args = expr.function, expr.args
         if function in _SPECIAL:
-            count, special = _SPECIAL[function]
-            if len(args) != count:
-                raise error(f"`{function}` takes {count} arguments, not {len(args)}", expr.span)
-            return special(self, expr, number)
-        if function in ("min", "max") and len(args) >= 2:
+            return _SPECIAL[function](self, expr, number)
+        if function in _FOLDS:
             return self._fold(function, args, number)
-        if function not in _FLOATING | _ROUNDING | _TESTS | {"abs"}:
-            raise _unsupported(f"`{function}`", expr)
         dtype = _settled(self.meet(*args), self.dtype if function in _TESTS else number)
         if not DTYPES[dtype].is_float:
             if function in _ROUNDING:
@@ -359,17 +357,17 @@ class _Printer:
         return Cpp(f"gen::trunc_mod<{DTYPES[dtype].cpp}, {DTYPES[dtype].cpp}>({left}, {right})", "atom")
 
 
-_SPECIAL: dict[str, tuple[int, Callable[[_Printer, Call, str], Cpp]]] = {
-    "clamp": (3, _Printer.clamp),
-    "convert": (2, _Printer.convert),
-    "fmod": (2, _Printer.fmod),
-    "highest": (1, _Printer.limit),
-    "isfinite": (1, _Printer.isfinite),
-    "lowest": (1, _Printer.limit),
-    "sign": (1, _Printer.sign),
-    "where": (3, _Printer.where),
+_SPECIAL: dict[str, Callable[[_Printer, Call, str], Cpp]] = {
+    "clamp": _Printer.clamp,
+    "convert": _Printer.convert,
+    "fmod": _Printer.fmod,
+    "highest": _Printer.limit,
+    "isfinite": _Printer.isfinite,
+    "lowest": _Printer.limit,
+    "sign": _Printer.sign,
+    "where": _Printer.where,
 }
-"""Calls that do not print as a call of the same name, with the number of their arguments."""
+"""Calls that do not print as a call of the same name."""
 
 _SPECIAL_TYPES: dict[str, Callable[[_Printer, Call], str]] = {
     "convert": lambda printer, expr: DTYPES[printer.named_type(expr.args[-1])].compute,
@@ -377,6 +375,22 @@ _SPECIAL_TYPES: dict[str, Callable[[_Printer, Call], str]] = {
     "lowest": lambda printer, expr: printer.named_type(expr.args[-1]),
     "where": lambda printer, expr: printer.meet(*expr.args[1:]),
 }
+
+
+_COUNTS = {"clamp": 3, "convert": 2, "fma": 3, "fmod": 2, "pow": 2, "where": 3}
+"""How many arguments functions take that do not take one."""
+
+
+def _check_count(call: Call) -> None:
+    """Refuses functions that C++ has no text for, and wrong numbers of arguments."""
+    name, count = call.function, len(call.args)
+    if name not in {*_SPECIAL, *_FOLDS, *_FLOATING, *_ROUNDING, *_TESTS, "abs"}:
+        raise _unsupported(f"`{name}`", call)
+    wanted = _COUNTS.get(name, 1)
+    if name in _FOLDS and count < 2:
+        raise error(f"`{name}` takes at least 2 arguments, not {count}", call.span)
+    if name not in _FOLDS and count != wanted:
+        raise error(f"`{name}` takes {wanted} argument{'s' * (wanted > 1)}, not {count}", call.span)
 
 
 def _meet(a: str, b: str) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 from genrw.engine.bindings import egg
 from genrw.engine.build import complete
 from genrw.engine.context import CONTEXT_NAMES
+from genrw.engine.dtypes import DTYPES
 from genrw.engine.expr import Evaluator, free_names, member_uses
 from genrw.engine.infer import TypeProblem, infer
 from genrw.engine.interner import CONTEXT_MASK, Interner
@@ -32,7 +33,7 @@ from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, VarPattern
 from genrw.grammar.source import Span
 
 FACTS = ("lo", "hi", "pow2", "size", "depth", "uses", "fold", "order")
-Answer = Callable[[tuple[int, ...], Interner], list[tuple[int, ...]]]
+Answer = Callable[[tuple[int, ...], Interner, "RuleUse"], list[tuple[int, ...]]]
 
 
 def demand_table(inputs: int) -> str:
@@ -43,6 +44,20 @@ def demand_table(inputs: int) -> str:
 def answer_table(inputs: int, outputs: int) -> str:
     """The relation of answers to them."""
     return f"answer{inputs}_{outputs}"
+
+
+@dataclass
+class RuleUse:
+    """How often a rule's guard let a match, or an alternative of one, pass, and how often it refused."""
+
+    taken: int = 0
+    refused: int = 0
+
+    def count(self, holds: bool) -> bool:
+        """Note one decision of the guard."""
+        self.taken += holds
+        self.refused += not holds
+        return holds
 
 
 @dataclass
@@ -77,9 +92,20 @@ def constructor(arity: int) -> str:
     return f"N{arity}"
 
 
-def encode(variant: Variant, number: int, rule_id: int, library: Library, spans: Spans, ruleset: str) -> Encoded:
-    """Compile one variant; `number` names its demands, `rule_id` its provenance."""
-    return _Encoder(variant, number, rule_id, library, spans, ruleset).encoded()
+def encode(
+    variant: Variant,
+    number: int,
+    rule_id: int,
+    library: Library,
+    spans: Spans,
+    ruleset: str,
+    ask_guards: bool = False,
+) -> Encoded:
+    """Compile one variant; `number` names its demands, `rule_id` its provenance.
+
+    `ask_guards` leaves no guard to egglog, which does not say what it refused.
+    """
+    return _Encoder(variant, number, rule_id, library, spans, ruleset).encoded(ask_guards)
 
 
 @dataclass(frozen=True)
@@ -135,10 +161,10 @@ class _Encoder:
 
     # ---- the left side
 
-    def encoded(self) -> Encoded:
+    def encoded(self, ask_guards: bool = False) -> Encoded:
         self._match(self.variant.left, 0)
         self._demand_constraints()
-        guard = self._native_guard()
+        guard = None if ask_guards and self.variant.guard is not None else self._native_guard()
         right = self._template(self.variant.right)
         if guard is not None and not self.outputs and not self.constraints and not self.loops:
             rule = self._rule("", self.facts + guard, self._head(right))
@@ -165,9 +191,9 @@ class _Encoder:
     def _answerer(self) -> _Answerer:
         return _Answerer(self)
 
-    def _answer(self, numbers: tuple[int, ...], interner: Interner) -> list[tuple[int, ...]]:
+    def _answer(self, numbers: tuple[int, ...], interner: Interner, use: RuleUse) -> list[tuple[int, ...]]:
         """Answer a demand; the expressions are compiled at the first one, since many rules never get any."""
-        return self._answerer.answer(numbers, interner)
+        return self._answerer.answer(numbers, interner, use)
 
     def _rule(self, suffix: str, body: Sequence[Any], head: Sequence[Any]) -> Any:
         name = f"{self.variant.key}#{self.number}{suffix}"
@@ -520,20 +546,32 @@ class _Answerer:
         return early, conditions
 
     def _holds(self, conditions: Sequence[Evaluator], env: Mapping[str, Any]) -> bool:
-        return all(condition(env) for condition in conditions)
+        for condition in conditions:
+            holds = condition(env)
+            if holds is not True and holds is not False:
+                guard = self.variant.guard
+                raise error(
+                    f"the guard of `{self.variant.rule.name}` is {holds!r}, not true or false",
+                    guard.span if guard is not None else None,
+                    "compare it: `… > 0`",
+                )
+            if not holds:
+                return False
+        return True
 
-    def answer(self, numbers: tuple[int, ...], interner: Interner) -> list[tuple[int, ...]]:
-        """All answers to one demand: one for each alternative whose guard holds."""
+    def answer(self, numbers: tuple[int, ...], interner: Interner, use: RuleUse) -> list[tuple[int, ...]]:
+        """All answers to one demand: one for each alternative whose guard holds, which `use` counts."""
         env = self._environment(numbers, interner)
         for index, name, value in self.constraints:
             if env[f"a:{index}"].get(name, _MISSING) != value(env):
                 return []
         if self.early and not self._holds(self.early, _Lazy(env, self.computed)):
+            use.count(False)
             return []
         answers = []
         for choice in self._choices(env):
             local = {**env, **choice}
-            if not self._compute(local):
+            if not use.count(self._compute(local)):
                 continue
             answers.append(tuple(output(local, interner) for output in self.outputs))
         return answers
@@ -639,6 +677,7 @@ class _Answerer:
             or name in {n for n, _ in self.computed}
             or name in {n for n, _ in self.loops}
             or name in self.values
+            or name in DTYPES
         )
 
     def _type(self, pattern: Pattern, env: dict[str, Any], interner: Interner) -> Type:

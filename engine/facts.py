@@ -8,7 +8,7 @@ from genrw.engine.bindings import egg
 from genrw.engine.encode import Encoded, Spans, _Encoder
 from genrw.engine.library import Library, Operator
 from genrw.engine.variants import Variant
-from genrw.grammar.expr_tree import Call, Const, Expr
+from genrw.grammar.expr_tree import Call, Const, Expr, Member, Name
 from genrw.grammar.rw_tree import AttributePattern, OpPattern, RuleDecl, VarPattern
 
 RANGE_FACTS = ("lo", "hi", "pow2", "size")
@@ -28,13 +28,25 @@ def encode_facts(operator: Operator, number: int, library: Library, spans: Spans
 
 
 def fact_expression(operator: Operator, fact: str) -> Expr | None:
-    """What an operator declares about a fact; the size of an index result stands in its result type, and 1 divides all."""
+    """What an operator declares about a fact; the size of a result stands in its type, and 1 divides all."""
     result = operator.decl.result
-    is_index = isinstance(result, Call) and result.function == "index"
     if fact == "size":
-        return (result.args[0] if result.args else Const(0)) if is_index else None
+        return _size_expression(operator)
     declared: Expr | None = getattr(operator.decl, fact)
+    is_index = isinstance(result, Call) and result.function == "index"
     return Const(1) if declared is None and fact == "pow2" and is_index else declared
+
+
+def _size_expression(operator: Operator) -> Expr | None:
+    """How many values a lane has of the result, 0 for one; known for indices, values and what truth values combine to."""
+    result, operands = operator.decl.result, operator.decl.operands
+    if isinstance(result, Call):
+        place = {"index": 0, "value": 1, "scalar": 1}.get(result.function)
+        return None if place is None else result.args[place] if len(result.args) > place else Const(0)
+    sizes = tuple(Member(Name(o.name), "size") for o in operands)
+    if result != Name("bool") or any(o.dtype != "bool" for o in operands):
+        return None
+    return Call("max", sizes) if len(sizes) > 1 else sizes[0]
 
 
 class _FactEncoder(_Encoder):

@@ -37,14 +37,6 @@ class Limits:
     seconds: float = 120.0
 
 
-@dataclass
-class RuleUse:
-    """What a run says about one rule's guard: how many distinct questions it took and refused."""
-
-    taken: int = 0
-    refused: int = 0
-
-
 @dataclass(frozen=True)
 class ENode:
     """A row of the frozen e-graph: an operator with attribute id and operand classes, or an index constant."""
@@ -66,7 +58,23 @@ class Saturated:
     why: dict[int, set[int]]
     rules: Sequence[str]
     builds: Sequence[frozenset[str]]
+    answered: Answered = field(default_factory=lambda: Answered())
+
+    def makers(self, number: int, node: ENode) -> tuple[str, ...]:
+        """The rules that made a node of a class: those whose answers gave its attributes, else all that may have."""
+        keys = [
+            self.rules[r] for r in sorted(self.why.get(number, ())) if not node.op or node.op in self.builds[r]
+        ]
+        return tuple(k for k in keys if node.attributes in self.answered.numbers.get(k, ())) or tuple(keys)
+
+
+@dataclass
+class Answered:
+    """What rules were asked and answered: the demands, how guards decided, and the numbers in each rule's answers."""
+
+    demands: set[tuple[int, ...]] = field(default_factory=set)
     uses: dict[str, RuleUse] = field(default_factory=dict)
+    numbers: dict[str, set[int]] = field(default_factory=dict)
 
 
 class StageEngine:
@@ -79,13 +87,15 @@ class StageEngine:
         rules: Iterable[RuleDecl],
         operators: frozenset[str] | None = None,
         limits: Limits | None = None,
+        ask_guards: bool = False,
     ) -> None:
-        """`operators` are those that can appear, by default all."""
+        """`operators` are those that can appear, by default all; `ask_guards` counts what every guard decides."""
         self.library = library
         self.stage = stage
         self.rules = tuple(rules)
         self.operators = operators if operators is not None else frozenset(library.names)
         self.limits = limits or Limits()
+        self.ask_guards = ask_guards
         self.names: list[str] = []
         self.builds: list[frozenset[str]] = []
         self.answers: list[tuple[str, Answer | None]] = []
@@ -114,7 +124,9 @@ class StageEngine:
                     self.names.append(variant.key)
                     self.builds.append(built_operators(rule, variant.key, self.library))
                 rule_id = self.names.index(variant.key)
-                made = encode(variant, len(self.answers), rule_id, self.library, spans, _RULES)
+                made = encode(
+                    variant, len(self.answers), rule_id, self.library, spans, _RULES, self.ask_guards
+                )
                 self.answers.append((variant.key, made.answer))
                 encoded.append(made)
         if any(_uses_ranges(rule) for rule in self.rules):
@@ -257,18 +269,17 @@ class StageEngine:
             egg.RunSchedule(egg.Saturate(sp, egg.Run(sp, egg.RunConfig(ruleset))))
         )
 
-    def _saturate(self, interner: Interner, kernels: int) -> dict[str, RuleUse]:
+    def _saturate(self, interner: Interner, kernels: int) -> Answered:
         """Run rules and answer their demands until nothing changes, within the limits."""
         sp = Spans()(NOWHERE)
         step = egg.RunSchedule(egg.Repeat(sp, _ITERATIONS_A_STEP, egg.Run(sp, egg.RunConfig(_RULES))))
         started = time.monotonic()
-        answered: set[tuple[int, ...]] = set()
-        uses: dict[str, RuleUse] = {}
+        answered = Answered()
         for _ in range(self.limits.rounds):
             report = self.graph.run_program(step)[0].report
-            new = self._answer(interner, answered, uses)
+            new = self._answer(interner, answered)
             if not report.updated and not new:
-                return uses
+                return answered
             if time.monotonic() - started > self.limits.seconds:
                 raise self._exhausted(report, f"took more than {self.limits.seconds:.0f} s")
             if self._size() > self.limits.nodes_per_kernel * kernels:
@@ -290,7 +301,7 @@ class StageEngine:
             "give the rule a guard, or make it simplify in one direction",
         )
 
-    def _answer(self, interner: Interner, answered: set[tuple[int, ...]], uses: dict[str, RuleUse]) -> bool:
+    def _answer(self, interner: Interner, answered: Answered) -> bool:
         """Answer all new demands; says whether there were any answers."""
         rows: dict[str, list[str]] = {}
         functions = self.graph.freeze().functions
@@ -298,25 +309,24 @@ class StageEngine:
         for size in self.demand_sizes:
             for row in functions[demand_table(size)].rows:
                 demand = tuple(map(to_int, row.inputs))
-                if (size, *demand) in answered:
+                if (size, *demand) in answered.demands:
                     continue
-                answered.add((size, *demand))
+                answered.demands.add((size, *demand))
                 number, *inputs = demand
                 key, answer = self.answers[number]
                 assert answer is not None
-                answers = answer(tuple(inputs), interner)
-                use = uses.setdefault(key, RuleUse())
-                use.taken += bool(answers)
-                use.refused += not answers
+                answers = answer(tuple(inputs), interner, answered.uses.setdefault(key, RuleUse()))
+                given = answered.numbers.setdefault(key, set())
                 table = answer_table(*self.answer_sizes[number])
                 for outputs in answers:
+                    given.update(outputs)
                     line = "\t".join(map(str, (number, *inputs, *outputs))) + "\n"
                     rows.setdefault(table, []).append(line)
         if rows:
             self._input(rows)
         return bool(rows)
 
-    def _read(self, interner: Interner, ids: Mapping[int, int], uses: dict[str, RuleUse]) -> Saturated:
+    def _read(self, interner: Interner, ids: Mapping[int, int], answered: Answered) -> Saturated:
         functions = self.graph.freeze().functions
         to_int, to_text = self.graph.value_to_i64, self.graph.value_to_string
         numbers: dict[Any, int] = {}
@@ -345,7 +355,7 @@ class StageEngine:
         why: dict[int, set[int]] = {}
         for row in functions["why"].rows:
             why.setdefault(class_number(row.inputs[0]), set()).add(to_int(row.inputs[1]))
-        return Saturated(interner, classes, class_of, dict(ids), why, self.names, self.builds, uses)
+        return Saturated(interner, classes, class_of, dict(ids), why, self.names, self.builds, answered)
 
 
 def _memory_folder() -> str | None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from genrw.engine.build import build_file
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from genrw.codegen.printer import KernelSource
 
 DEFAULT_TARGET = "gfx942"
+MAIN_MODULE = "main"
 
 _local = threading.local()
 
@@ -147,12 +149,18 @@ class Program:
 
     # ---- running
 
+    def _as_called(self, module: Module) -> Module:
+        """The module under the name of its kernel: one without a header is called as its file."""
+        stem = PurePath(self.source.name).stem
+        anonymous = module.name == MAIN_MODULE and not self.source.name.startswith("<")
+        return replace(module, name=stem) if anonymous else module
+
     def kernels(self) -> list[KernelSource]:
         """The printed kernels, in order."""
         from genrw.codegen.printer import kernel_names, print_kernel
 
         lowered = self.lower(self.stages[-1])
-        names = kernel_names(lowered.modules)
+        names = kernel_names(map(self._as_called, lowered.modules))
         heading = comment_lines(self.text)
         return [
             print_kernel(m, self.library, lowered.context(m), heading, name)

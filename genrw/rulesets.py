@@ -15,6 +15,7 @@ from typing import Any
 
 from platformdirs import user_cache_dir
 
+from genrw.engine.check import check_rules
 from genrw.engine.library import Library, build_library
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.read import read_text
@@ -31,12 +32,14 @@ def shipped_folder() -> Path:
 def load_library(folders: Sequence[str | Path] = (), *, shipped: bool = True) -> Library:
     """All declarations of the shipped rules (unless `shipped` is false) and of the folders; GenrwError for bad ones."""
     places = [shipped_folder()] if shipped else []
-    sources = tuple(_sources([*places, *map(Path, folders)]))
-    return _library(tuple((s.name, s.text) for s in sources))
+    own = tuple(_sources(map(Path, folders)))
+    sources = (*_sources(places), *own)
+    return _library(tuple((s.name, s.text) for s in sources), frozenset(s.name for s in own))
 
 
 @lru_cache(maxsize=8)
-def _library(texts: tuple[tuple[str, str], ...]) -> Library:
+def _library(texts: tuple[tuple[str, str], ...], unchecked: frozenset[str]) -> Library:
+    """The library of some texts; the rules of those named in `unchecked` are checked, the shipped ones were."""
     files, problems = [], []
     for name, text in texts:
         try:
@@ -45,7 +48,11 @@ def _library(texts: tuple[tuple[str, str], ...]) -> Library:
             problems.extend(problem.diagnostics)
     if problems:
         raise GenrwError(problems)
-    return build_library(files)
+    library = build_library(files)
+    findings = check_rules(library, [r for r in library.rules if r.span.source.name in unchecked])
+    if findings:
+        raise GenrwError(findings)
+    return library
 
 
 def _sources(folders: Iterable[Path]) -> Iterable[Source]:

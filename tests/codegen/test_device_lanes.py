@@ -63,7 +63,7 @@ def test_reduce_groups_of_lanes(wave: int, block: int) -> None:
         rows = x.reshape(-1, lanes)
         whole = np.nan_to_num(rows).astype(np.int8)
 
-        def spread(values: Array, lanes: int = lanes) -> Array:
+        def spread(values: Any, lanes: int = lanes) -> Array:
             return np.repeat(values, lanes)
 
         assert np.array_equal(y, spread(rows.sum(1)), equal_nan=True)

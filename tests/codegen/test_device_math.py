@@ -15,7 +15,7 @@ from genrw.codegen.host import HostKernel, compile_host
 Array = npt.NDArray[Any]
 
 SIZE = 1 << 15
-TYPES = {"float": np.float32, "double": np.float64}
+TYPES: dict[str, Any] = {"float": np.float32, "double": np.float64}
 EXTREMES = {"float": (-104.0, 88.7), "double": (-745.0, 709.7)}
 LARGEST_ERROR = 4  # units in the last place
 
@@ -77,7 +77,7 @@ def inputs(function: str, name: str) -> Array:
     parts = []
     for region in RANGES.get(function, [(-100, 100), (-1e10, 1e10)]):
         if region == "wide":
-            low, high = (-149, 127) if name == "float" else (-1074, 1022)
+            low, high = (-149.0, 127.0) if name == "float" else (-1074.0, 1022.0)
             parts.append(np.exp2(rng.uniform(low, high, SIZE)))
         else:
             low, high = EXTREMES[name] if region == "extremes" else region

@@ -221,7 +221,7 @@ def test_mixed_index_types() -> None:
 @pytest.mark.parametrize("name", ["float", "double", "gen::half", "gen::bf16", "gen::int32", "gen::uint8"])
 def test_min_max_abs(name: str) -> None:
     dtype = DTYPES[name]
-    special = [0, 1, 2, 100] + ([] if name == "gen::uint8" else [-1, -50])
+    special: list[float] = [0.0, 1.0, 2.0, 100.0] + ([] if name == "gen::uint8" else [-1.0, -50.0])
     special += [np.inf, -np.inf, np.nan] if np.dtype(dtype).kind not in "iu" else []
     values = np.array(special, np.float64).astype(dtype)
     a, b = (m.ravel().copy() for m in np.meshgrid(values, values))

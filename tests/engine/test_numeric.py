@@ -489,8 +489,8 @@ def test_table_is_documented(name: str) -> None:
 
 POOL: list[object] = [
     np.zeros((2, 3), np.float32), np.float16(1.5), np.array([1, -1], np.int8), np.array([True, False]),
-    np.zeros((0,), ml_dtypes.bfloat16), np.array([[2**63]], np.uint64), 1, -3, 2.5, math.nan, True, "edge", "half",
-    (), (0,), (1, 0), (2, 3), (-1,), (np.zeros(2), np.zeros(2)), (1.5,), ((1,), 2),
+    np.zeros((0,), ml_dtypes.bfloat16), np.array([[2**63]], np.uint64), 1, -3, 2.5, math.nan, True,
+    "edge", "half",    (), (0,), (1, 0), (2, 3), (-1,), (np.zeros(2), np.zeros(2)), (1.5,), ((1,), 2),
 ]  # fmt: skip
 
 

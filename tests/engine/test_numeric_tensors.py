@@ -86,10 +86,11 @@ def test_pad_is_numpys(mode: Any) -> None:
 
 def test_pad_values() -> None:
     for dtype, value, expected in [
-        ("int8", "1000", 127), ("int8", "-inf", -128), ("uint8", "-3", 0), ("int32", "nan", 0), ("int32", "2.9", 2),
+        ("int8", "1000", 127), ("int8", "-inf", -128), ("uint8", "-3", 0), ("int32", "nan", 0),
+        ("int32", "2.9", 2),
         ("half", "-3.4028234663852886e38", -65504.0), ("half", "-inf", -math.inf), ("bf16", "1.0", 1.0),
-        ("float", "1.7976931348623157e308", DTYPES["float"].largest), ("double", "inf", math.inf), ("bool", "2", True),
-    ]:  # fmt: skip
+        ("float", "1.7976931348623157e308", DTYPES["float"].largest), ("double", "inf", math.inf),
+        ("bool", "2", True),    ]:  # fmt: skip
         result = run(f'pad(x, [1, 0], "constant", {value})', x=np.zeros(1).astype(numpy_dtype(dtype)))
         assert result.dtype == numpy_dtype(dtype)
         assert result[0] == expected

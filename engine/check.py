@@ -1,0 +1,212 @@
+"""Rules checked before they run: names, attributes, operand counts, variables bound and used, guards that are conditions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from genrw.engine.context import CONTEXT_NAMES
+from genrw.engine.expr import check_expr, free_names
+from genrw.engine.library import Library, Operator, family_affixes
+from genrw.engine.variants import leaves, nodes
+from genrw.grammar.diagnostics import Diagnostic
+from genrw.grammar.expr_tree import Binary, Const, Expr, ListExpr, Name, Unary
+from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
+from genrw.grammar.source import Span
+
+_CONDITIONS = ("and", "or")
+
+
+def check_rules(library: Library, rules: Iterable[RuleDecl]) -> list[Diagnostic]:
+    """All findings on the rules, in their order."""
+    return [finding for rule in rules for finding in _RuleCheck(library, rule).findings()]
+
+
+class _RuleCheck:
+    def __init__(self, library: Library, rule: RuleDecl) -> None:
+        self.library, self.rule = library, rule
+        self.classes = {
+            b.name
+            for b in rule.for_
+            if isinstance(b.value, Name) and library.members_of(b.value.name) is not None
+        }
+
+    def findings(self) -> Iterator[Diagnostic]:
+        rule = self.rule
+        yield from self._stages()
+        if not isinstance(rule.left, OpPattern):
+            yield Diagnostic("the left side is a variable, which matches everything", rule.left.span)
+            return
+        sides = [(rule.left, rule.right)] + ([(rule.right, rule.left)] if rule.both_ways else [])
+        for left, right in sides:
+            structure = [*self._patterns(left, True), *self._patterns(right, False)]
+            yield from structure
+            if not structure:
+                yield from self._bound(left, right)
+        yield from self._unused()
+        yield from self._guard()
+
+    def _stages(self) -> Iterator[Diagnostic]:
+        stages = (self.rule.stage or "").replace(",", " ").split()
+        if not stages:
+            yield Diagnostic("the rule belongs to no stage", self.rule.name_span, "write `stage NAME` above it")
+        for stage in stages:
+            if stage not in self.library.stages:
+                known = ", ".join(self.library.stages)
+                yield Diagnostic(f"there is no stage `{stage}`", self.rule.name_span, f"stages are {known}")
+
+    # ---- the shape of patterns and templates
+
+    def _patterns(self, pattern: Pattern, left: bool) -> Iterator[Diagnostic]:
+        for node in nodes(pattern):
+            if node.op in self.classes:
+                continue
+            operator = self._operator(node)
+            if operator is None:
+                remedy = self.library.suggest(node.op)
+                yield Diagnostic(f"unknown operator `{node.op}`", node.op_span, remedy)
+                continue
+            yield from self._operand_count(node, operator)
+            yield from self._attributes(node, operator, left)
+
+    def _operator(self, node: OpPattern) -> Operator | None:
+        if node.family is None:
+            found = self.library.find(node.op)
+            return found[0] if found is not None else None
+        affixes = family_affixes(node.op)
+        return next((f for f in self.library.families if family_affixes(f.name) == affixes), None)
+
+    def _operand_count(self, node: OpPattern, operator: Operator) -> Iterator[Diagnostic]:
+        rest = any(isinstance(o, (VarPattern, OpPattern)) and o.rest for o in node.operands)
+        count, least = len(node.operands) - rest, len(operator.fixed)
+        if rest and operator.variadic is not None:
+            return
+        if count == least and not rest or (count >= least and operator.variadic is not None):
+            return
+        many = "or more " if operator.variadic is not None else ""
+        yield Diagnostic(
+            f"`{node.op}` takes {least} {many}operand{'' if least == 1 else 's'}, not {len(node.operands)}", node.span
+        )
+
+    def _attributes(self, node: OpPattern, operator: Operator, left: bool) -> Iterator[Diagnostic]:
+        given = {a.name for a in node.attributes}
+        for attribute in node.attributes:
+            if attribute.name not in operator.attributes:
+                names = ", ".join(operator.attributes) or "none"
+                yield Diagnostic(f"`{node.op}` has no attribute `{attribute.name}`", attribute.span, f"it has {names}")
+        if node.open_attributes:
+            return
+        for name, decl in operator.attributes.items():
+            if name not in given and decl.default is None:
+                remedy = f"bind `{name}`, or write `..`" if left else f"write `{name}=…`"
+                yield Diagnostic(f"`{node.op}` needs its attribute `{name}` here", node.op_span, remedy)
+
+    # ---- variables
+
+    def _bound(self, left: Pattern, right: Pattern) -> Iterator[Diagnostic]:
+        """Everything that the right side, guard and computed values name must come from somewhere."""
+        operands = set(_operand_names(left))
+        known = operands | set(_attribute_names(left)) | set(_number_names(left)) | self.classes | set(CONTEXT_NAMES)
+        known |= {n.family for n in nodes(left) if n.family and n.family not in self.library.monoids}
+        known |= {b.name for b in (*self.rule.with_, *self.rule.for_)} | {"position"}
+        for leaf in leaves(right):
+            if isinstance(leaf, VarPattern) and leaf.name not in operands:
+                yield Diagnostic(f"`{leaf.name}` is not bound by the left side", leaf.span)
+        for expr in self._expressions(right):
+            yield from check_expr(expr, known, self.library.scope.lets, self.library.scope.functions)
+
+    def _expressions(self, right: Pattern) -> Iterator[Expr]:
+        rule = self.rule
+        if rule.guard is not None:
+            yield rule.guard
+        yield from (b.value for b in rule.with_)
+        yield from (b.value for b in rule.for_ if b.name not in self.classes)
+        for node in nodes(right):
+            for attribute in node.attributes:
+                yield attribute.value if attribute.value is not None else Name(attribute.name, span=attribute.span)
+        yield from (leaf.value for leaf in leaves(right) if isinstance(leaf, NumberPattern))
+
+    def _unused(self) -> Iterator[Diagnostic]:
+        """Names that the left side, `with` or `for` bind and nothing reads."""
+        used = Counter(name for expr in self._expressions(self.rule.right) for name in free_names(expr))
+        left = self.rule.left
+        right_names = set(_operand_names(self.rule.right)) | {n.op for n in nodes(self.rule.right)}
+        right_names |= {n.family for n in nodes(self.rule.right) if n.family}
+        for name, span in _bindings(left):
+            times = sum(1 for other, _ in _bindings(left) if other == name)
+            if times == 1 and not used[name] and name not in right_names and not name.startswith("_"):
+                yield Diagnostic(
+                    f"`{name}` is bound and never used",
+                    span,
+                    f'leave it out with `..`, call it `_{name}`, or write "{name}" for the word',
+                )
+        for binding in self.rule.with_:
+            if not used[binding.name]:
+                yield Diagnostic(f"`{binding.name}` is computed and never used", binding.span, "remove it")
+
+    # ---- the guard
+
+    def _guard(self) -> Iterator[Diagnostic]:
+        guard = self.rule.guard
+        if guard is None:
+            return
+        kind = _not_a_condition(guard)
+        if kind is not None:
+            yield Diagnostic(f"the guard is {kind}, not a condition", guard.span, "compare it: `… > 0`")
+
+
+def _not_a_condition(expr: Expr) -> str | None:
+    """What an expression is that can never be true or false; None if it may be."""
+    if isinstance(expr, Const) and not isinstance(expr.value, bool):
+        return "a text" if isinstance(expr.value, str) else "a number"
+    if isinstance(expr, ListExpr):
+        return "a list"
+    if isinstance(expr, Binary) and expr.op not in _CONDITIONS:
+        return "a number"
+    if isinstance(expr, Unary) and expr.op != "not":
+        return "a number"
+    if isinstance(expr, Binary):
+        return _not_a_condition(expr.left) or _not_a_condition(expr.right)
+    return None
+
+
+def _operand_names(pattern: Pattern) -> Iterator[str]:
+    for leaf in leaves(pattern):
+        if isinstance(leaf, VarPattern):
+            yield leaf.name
+    for node in nodes(pattern):
+        if node.binds is not None:
+            yield node.binds
+
+
+def _attribute_names(pattern: Pattern) -> Iterator[str]:
+    for node in nodes(pattern):
+        for attribute in node.attributes:
+            if attribute.value is None:
+                yield attribute.name
+            elif isinstance(attribute.value, Name):
+                yield attribute.value.name
+
+
+def _number_names(pattern: Pattern) -> Iterator[str]:
+    for leaf in leaves(pattern):
+        if isinstance(leaf, NumberPattern) and isinstance(leaf.value, Name):
+            yield leaf.value.name
+
+
+def _bindings(pattern: Pattern) -> list[tuple[str, Span]]:
+    """Every place of the left side that binds a name."""
+    found: list[tuple[str, Span]] = []
+    for leaf in leaves(pattern):
+        if isinstance(leaf, VarPattern):
+            found.append((leaf.name, leaf.span))
+        elif isinstance(leaf, NumberPattern) and isinstance(leaf.value, Name):
+            found.append((leaf.value.name, leaf.span))
+    for node in nodes(pattern):
+        for attribute in node.attributes:
+            name = attribute.name if attribute.value is None else None
+            if isinstance(attribute.value, Name):
+                name = attribute.value.name
+            if name is not None:
+                found.append((name, attribute.span))
+    return found

@@ -1,0 +1,118 @@
+"""What the tests that lower and run programs share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from textwrap import dedent
+from typing import Any
+
+import numpy as np
+
+from genrw.codegen.amd import KernelReport, compile_amd
+from genrw.codegen.devices import HostDevice
+from genrw.codegen.host_program import HostProgram
+from genrw.codegen.printer import KernelSource, print_kernel
+from genrw.engine.compare import compare
+from genrw.engine.inputs import random_inputs
+from genrw.engine.library import Library
+from genrw.engine.pipeline import Options
+from genrw.grammar.source import Source
+from genrw.program import Program
+from genrw.rulesets import load_library
+
+AMD_TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
+WAVE64, WAVE32 = "gfx942", "gfx1100"
+
+Arrays = Mapping[str, Any]
+
+
+def load(text: str, target: str = WAVE64, library: Library | None = None, **options: Any) -> Program:
+    """A program from its text; `options` are those of lowering."""
+    source = Source("test.gen", dedent(text).strip() + "\n")
+    return Program.parse(source, library or load_library(), Options(target=target, **options))
+
+
+@lru_cache(maxsize=8)
+def inputs_and_reference(text: str, seed: int = 0) -> tuple[Arrays, Arrays]:
+    """Random inputs of a program, and what it gives as written, in double precision."""
+    program = load(text)
+    inputs = random_inputs(program.modules[0], program.library, seed)
+    return inputs, program.run(inputs, "interpret", precise=True)
+
+
+def differences(program: Program, got: Arrays, want: Arrays) -> dict[str, str]:
+    """What is wrong with results, by name."""
+    assert list(got) == list(want)
+    found = {name: compare(got[name], want[name], node.type.dtype) for name, node in program.results.items()}
+    return {name: message for name, message in found.items() if message}
+
+
+def check_every_stage(text: str, target: str = WAVE64, seed: int = 0, **options: Any) -> Program:
+    """Each stage of a program means what the program means; gives the last."""
+    inputs, want = inputs_and_reference(text, seed)
+    program = load(text, target, **options)
+    for stage, lowered in program.remaining_stages():
+        got = lowered.run(inputs, "interpret")
+        problems = differences(program, got, want)
+        assert not problems, f"stage {stage}: {problems}\n{lowered}"
+        program = lowered
+    return program
+
+
+def check_last_stage(text: str, target: str = WAVE64, seed: int = 0, **options: Any) -> Program:
+    """The last stage of a program means what the program means."""
+    inputs, want = inputs_and_reference(text, seed)
+    program = load(text, target, **options)
+    lowered = program.lower(program.stages[-1])
+    problems = differences(program, lowered.run(inputs, "interpret"), want)
+    assert not problems, f"{problems}\n{lowered}"
+    return lowered
+
+
+def check_host(text: str, target: str, seed: int = 0, orders: tuple[int, ...] = (0, 1), **options: Any) -> None:
+    """The printed kernels, run on the CPU, give what the program means, in whatever order waves run."""
+    inputs, want = inputs_and_reference(text, seed)
+    program = load(text, target, **options)
+    kernels = program.kernels()
+    run = HostDevice().load(program, kernels)
+    for order in orders:
+        problems = differences(program, run(inputs, threads=2, order=order), want)
+        assert not problems, f"order {order}: {problems}\n{kernels[0].text}"
+
+
+def compile_kernels(program: Program) -> list[KernelReport]:
+    """The program's kernels as code objects of its AMD target: what they use."""
+    found = []
+    for kernel in program.kernels():
+        found.append(compile_amd(kernel.text, program.options.target, kernel.wave_size, kernel.name).kernels[kernel.name])
+    return found
+
+
+def check_compiles(text: str, target: str, **options: Any) -> None:
+    """The kernels compile for an AMD target, and need no memory that the program does not show."""
+    program = load(text, target, **options)
+    for kernel, report in zip(program.kernels(), compile_kernels(program), strict=True):
+        assert report.wavefront_size == kernel.wave_size
+        assert report.scratch_bytes == 0, kernel.text
+        assert report.vgpr_spills == 0, kernel.text
+        assert report.sgpr_spills == 0, kernel.text
+        assert report.lds_bytes <= kernel.lds_bytes + 16, kernel.text
+
+
+def schedules(text: str, target: str = WAVE64) -> list[dict[str, Any]]:
+    """The schedules that are legal for a program, the cheapest first."""
+    lowered = load(text, target).lower("schedule")
+    return [dict(schedule) for _, schedule, _ in lowered.trace.schedules["main"]]
+
+
+def lowered_kernel(text: str) -> tuple[Program, KernelSource]:
+    """A program that is at the last stage already, as text, and its kernel."""
+    program = Program.parse(Source("test.gen", text), load_library())
+    module = program.modules[0]
+    return program, print_kernel(module, program.library, program.context(module))
+
+
+def run_kernel(kernel: KernelSource, inputs: Arrays, order: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+    """The output parameters that a printed kernel writes on the CPU."""
+    return HostProgram.compile(kernel)(inputs, threads=1, order=order)

@@ -1,0 +1,600 @@
+"""The programs that are verified: texts by name, one kernel each."""
+
+from __future__ import annotations
+
+FLOATS = ("float", "half", "bf16", "double")
+INTEGERS = ("int8", "uint8", "int32", "int64")
+NUMBERS = (*FLOATS, *INTEGERS)
+TYPES = (*NUMBERS, "bool")
+
+
+def _pointwise() -> dict[str, str]:
+    return {
+        "add": """
+            x = @param:x -> float{16}
+            y = @param:y -> float{16}
+            add(x, y)
+            @return(add)""",
+        "mul": """
+            x = @param:x -> float{7, 33}
+            y = @param:y -> float{7, 33}
+            r = mul(x, y)
+            @return(r)""",
+        "mul_add": """
+            x = @param:x -> float{3, 1025}
+            y = @param:y -> float{3, 1025}
+            z = @param:z -> float{3, 1025}
+            r = add(mul(x, y), z)
+            @return(r)""",
+        "broadcasts": """
+            x = @param:x -> float{5, 1, 7}
+            y = @param:y -> float{1, 6, 1}
+            z = @param:z -> float{5, 6, 7}
+            r = add(mul(x, y), mul(z, 0.5))
+            @return(r)""",
+        "broadcast_bias": """
+            x = @param:x -> half{4, 12, 64}
+            b = @param:b -> half{12}
+            b3 = broadcast[axis=1, out_lens={4, 12, 64}](b)
+            r = relu(add(x, b3))
+            @return(r)""",
+        "scalar": """
+            x = @param:x -> float{}
+            y = @param:y -> float{}
+            r = sub(x, y)
+            @return(r)""",
+        "table": """
+            x = @param:x -> float{4, 3}
+            t = @literal{1, -2.5, 3} -> float{3}
+            r = mul(x, t)
+            @return(r)""",
+        "gelu": """
+            x = @param:x -> half{96, 64}
+            r = mul(mul(x, 0.5), add(erf(mul(x, 0.70710678)), 1.0))
+            @return(r)""",
+        "outputs": """
+            x = @param:x -> float{6, 50}
+            y = @param:y -> float{6, 50}
+            s = add(x, y)
+            p = mul(x, y)
+            b = less(x, y)
+            i = convert[target_type=int32](s)
+            @return(s, p, b, i)""",
+        "outputs_of_two_shapes": """
+            x = @param:x -> float{6, 50}
+            s = add(x, 1.0)
+            f = reshape[dims={300}](x)
+            p = mul(f, 2.0)
+            @return(s, p)""",
+        "same_result_twice": """
+            x = @param:x -> float{33}
+            s = add(x, 1.0)
+            @return(s, s)""",
+        "input_returned": """
+            x = @param:x -> float{5, 65}
+            @return(x)""",
+        "strided_inputs": """
+            x = @param:x -> float{5, 33}, {1, 5}
+            y = @param:y -> float{5, 33}, {66, 2}
+            z = @param:z -> float{5, 33}, {0, 1}
+            r = add(mul(x, y), z)
+            @return(r)""",
+        "five_dimensions": """
+            x = @param:x -> float{2, 3, 2, 5, 3}
+            y = @param:y -> float{1, 3, 1, 5, 1}
+            r = sub(x, y)
+            @return(r)""",
+        "no_elements": """
+            x = @param:x -> float{4, 0}
+            r = add(x, 1.0)
+            @return(r)""",
+    }
+
+
+_UNARY_REAL = (
+    *("sqrt", "rsqrt", "recip", "exp", "log", "tanh", "erf", "sigmoid", "relu", "sin", "cos"),
+    *("floor", "ceil", "round", "abs", "neg"),
+)
+_BINARY = ("add", "sub", "mul", "div", "min", "max")
+_COMPARISONS = ("equal", "less", "greater", "not_equal", "less_equal", "greater_equal")
+
+
+def _all_pointwise(dtype: str) -> str:
+    """Every pointwise operator of a type, each a result of one kernel."""
+    lines = [f"x = @param:x -> {dtype}{{3, 43}}", f"y = @param:y -> {dtype}{{3, 43}}"]
+    lines += [f"p = @param:p -> {dtype}{{3, 43}}", "c = @param:c -> bool{3, 43}"]
+    results = []
+
+    def result(call: str) -> None:
+        results.append(f"r{len(results)}")
+        lines.append(f"{results[-1]} = {call}")
+
+    if dtype == "bool":
+        for name in ("logical_and", "logical_or"):
+            result(f"{name}(x, y)")
+        result("logical_not(p)")
+    else:
+        for name in _BINARY:
+            result(f"{name}(x, {'p' if name == 'div' else 'y'})")
+        for name in _COMPARISONS:
+            result(f"{name}(x, y)")
+        for name in _UNARY_REAL if dtype in FLOATS else ("abs", "neg", "relu"):
+            result(f"{name}({'p' if name in ('sqrt', 'rsqrt', 'recip', 'log') else 'x'})")
+        result("clip(x, 1, 3)")
+        if dtype in FLOATS:
+            result("pow(p, y)")
+    result("where(c, x, y)")
+    return "\n".join([*lines, f"@return({', '.join(results)})"])
+
+
+def _conversions(dtype: str) -> str:
+    """A tensor converted to every type."""
+    lines = [f"x = @param:x -> {dtype}{{129}}"]
+    lines += [f"to_{t} = convert[target_type={t}](x)" for t in TYPES if t != dtype]
+    names = ", ".join(f"to_{t}" for t in TYPES if t != dtype)
+    return "\n".join([*lines, f"@return({names})"])
+
+
+def _types() -> dict[str, str]:
+    found = {f"pointwise_{t}": _all_pointwise(t) for t in TYPES}
+    return found | {f"convert_{t}": _conversions(t) for t in TYPES}
+
+
+def _index_maps() -> dict[str, str]:
+    return {
+        "pad_add": """
+            x = @param:x -> {8}
+            pad = pad[pads={2, 2}](x) -> {12}
+            y = @param:y -> {12}
+            add = add(pad, y)
+            @return(add)""",
+        "pad_2d": """
+            x = @param:x -> float{5, 7}
+            y = @param:y -> float{8, 11}
+            p = pad[pads={1, 0, 2, 4}, value=1.5](x)
+            r = mul(p, y)
+            @return(r)""",
+        "pad_edge": """
+            x = @param:x -> half{2, 5, 7}
+            p = pad[pads={0, 2, 3, 0, 1, 4}, mode=edge](x)
+            r = relu(p)
+            @return(r)""",
+        "pad_reflect": """
+            x = @param:x -> int32{2, 5, 7}
+            p = pad[pads={0, 2, 9, 0, 1, 4}, mode=reflect](x)
+            r = add(p, 1)
+            @return(r)""",
+        "pad_negative": """
+            x = @param:x -> float{9, 9}
+            p = pad[pads={-2, 1, 3, -4}](x)
+            @return(p)""",
+        "pad_image": """
+            x = @param:x -> half{1, 3, 165, 165}
+            p = pad[pads={0, 0, 0, 0, 0, 0, 1, 1}](x)
+            r = relu(p)
+            @return(r)""",
+        "pad_picture": """
+            x = @param:x -> float{2, 3, 224, 224}
+            p = pad[pads={0, 0, 0, 0, 0, 5, 0, 0}](x)
+            @return(p)""",
+        "pad_of_computed": """
+            x = @param:x -> float{6, 10}
+            e = exp(x)
+            p = pad[pads={1, 1, 1, 1}, value=-1](e)
+            r = add(p, 0.5)
+            @return(r)""",
+        "pad_of_pad": """
+            x = @param:x -> float{5, 4}
+            p = pad[pads={1, 0, 0, 2}, value=2](x)
+            q = pad[pads={0, 3, 1, 0}, value=3](p)
+            r = neg(q)
+            @return(r)""",
+        "reverse_add": """
+            x = @param:x -> float{16}
+            y = @param:y -> float{16}
+            v = reverse[axes={0}](x)
+            r = add(v, y)
+            @return(r)""",
+        "reverse_rows": """
+            x = @param:x -> float{4, 16}
+            v = reverse[axes={0}](x)
+            w = reverse[axes={0, 1}](x)
+            r = sub(v, w)
+            @return(r)""",
+        "gather_pointwise": """
+            x = @param:x -> float{3, 3}
+            i = @param:i -> int32{2, 2}
+            g = gather[axis=0](x, i)
+            r = mul(g, 2.0)
+            @return(r)""",
+        "gather_last_axis": """
+            x = @param:x -> half{3, 3}
+            i = @param:i -> int64{2, 2}
+            g = gather[axis=1](x, i)
+            r = add(g, 1.0)
+            @return(r)""",
+        "gather_one": """
+            x = @param:x -> float{5, 7}
+            i = @param:i -> int32{}
+            g = gather[axis=0](x, i)
+            r = relu(g)
+            @return(r)""",
+        "gather_embedding": """
+            x = @param:x -> half{50, 64}
+            i = @param:i -> int64{3, 11}
+            y = @param:y -> half{3, 11, 64}
+            g = gather[axis=0](x, i)
+            r = add(g, y)
+            @return(r)""",
+        "gather_constant_indices": """
+            x = @param:x -> float{6, 5}
+            i = @literal{-1, 0, -6, 5} -> int32{4}
+            g = gather[axis=0](x, i)
+            r = mul(g, g)
+            @return(r)""",
+        "concat_pointwise": """
+            x = @param:x -> float{8}
+            y = @param:y -> float{9}
+            z = @param:z -> float{17}
+            c = concat[axis=0](x, y)
+            r = add(c, z)
+            @return(r)""",
+        "concat_rows": """
+            x = @param:x -> half{2, 5}
+            y = @param:y -> half{4, 5}
+            z = @param:z -> half{1, 5}
+            c = concat[axis=0](x, y, z)
+            r = relu(c)
+            @return(r)""",
+        "concat_columns": """
+            x = @param:x -> float{3, 2, 5}
+            y = @param:y -> float{3, 1, 5}
+            z = @param:z -> float{3, 4, 5}
+            c = concat[axis=1](x, relu(y), exp(z))
+            r = add(c, 1.0)
+            @return(r)""",
+        "concat_of_slices": """
+            x = @param:x -> float{4, 10}
+            a = slice[axes={1}, starts={0}, ends={3}](x)
+            b = slice[axes={1}, starts={-4}, ends={10}](x)
+            c = concat[axis=1](b, a)
+            r = relu(c)
+            @return(r)""",
+        "concat_of_transposed": """
+            x = @param:x -> float{4, 6}
+            y = @param:y -> float{5, 4}
+            t = transpose[permutation={1, 0}](x)
+            c = concat[axis=0](t, y)
+            r = relu(c)
+            @return(r)""",
+        "slice_steps": """
+            x = @param:x -> float{9, 20}
+            s = slice[axes={0, 1}, starts={1, 18}, ends={9, 2}, steps={3, -5}](x)
+            r = add(s, 1.0)
+            @return(r)""",
+        "slice_add": """
+            x = @param:x -> float{16, 33}
+            y = @param:y -> float{16, 16}
+            s = slice[axes={1}, starts={9}, ends={25}](x)
+            r = add(s, y)
+            @return(r)""",
+        "transpose_add": """
+            x = @param:x -> float{635, 8, 88}, {1, 55880, 635}
+            y = @param:y -> float{635, 8, 88}
+            r = add(x, y)
+            @return(r)""",
+        "transpose_tiles": """
+            x = @param:x -> float{3, 64, 96}
+            y = @param:y -> float{3, 96, 64}
+            t = transpose[permutation={0, 2, 1}](x)
+            r = mul(t, y)
+            @return(r)""",
+        "transpose_odd": """
+            x = @param:x -> half{33, 65}
+            t = transpose[permutation={1, 0}](x)
+            r = add(t, 1.0)
+            @return(r)""",
+        "transpose_four": """
+            x = @param:x -> float{2, 3, 4, 5}
+            t = transpose[permutation={3, 1, 0, 2}](x)
+            r = neg(t)
+            @return(r)""",
+        "reshapes": """
+            x = @param:x -> float{6, 10}
+            y = @param:y -> float{5, 1, 12}
+            a = reshape[dims={5, -1}](x)
+            b = unsqueeze[axes={1}](a)
+            c = add(b, y)
+            r = squeeze[axes={1}](c)
+            @return(r)""",
+        "multibroadcast_row": """
+            x = @param:x -> float{1, 6}
+            y = @param:y -> float{5, 6}
+            b = multibroadcast[out_lens={5, 6}](x)
+            r = sub(y, b)
+            @return(r)""",
+        "chain_of_maps": """
+            x = @param:x -> float{6, 8}
+            t = transpose[permutation={1, 0}](x)
+            p = pad[pads={0, 1, 1, 0}, value=9](t)
+            v = reverse[axes={1}](p)
+            s = slice[axes={0}, starts={2}, ends={9}, steps={2}](v)
+            r = reshape[dims={7, 4}](s)
+            y = @param:y -> float{7, 4}
+            z = add(r, y)
+            @return(z)""",
+    }
+
+
+def _reductions() -> dict[str, str]:
+    return {
+        "reduce_sum": """
+            x = @param:x -> {256}
+            reduce_sum[axes={0}](x) -> {1}
+            @return(reduce_sum)""",
+        "reduce_max": """
+            x = @param:x -> {1000}
+            reduce_max[axes={0}](x) -> {1}
+            @return(reduce_max)""",
+        "mul_reduce": """
+            x = @param:x -> float{7, 300}
+            y = @param:y -> float{7, 300}
+            r = reduce_sum[axes={1}](mul(x, y))
+            @return(r)""",
+        "pad_reduce": """
+            x = @param:x -> {8}
+            p = pad[pads={2, 2}](x)
+            r = reduce_sum[axes={0}](p)
+            @return(r)""",
+        "gather_reduce": """
+            x = @param:x -> float{40, 9}
+            i = @param:i -> int32{131}
+            g = gather[axis=0](x, i)
+            r = reduce_sum[axes={0}](g)
+            @return(r)""",
+        "concat_reduce": """
+            x = @param:x -> float{5, 100}
+            y = @param:y -> float{5, 31}
+            c = concat[axis=1](x, y)
+            r = reduce_sum[axes={1}](c)
+            @return(r)""",
+        "reverse_reduce": """
+            x = @param:x -> float{3, 67}
+            v = reverse[axes={1}](x)
+            r = reduce_sum[axes={1}](v)
+            @return(r)""",
+        "reverse_argmax": """
+            x = @param:x -> int8{3, 67}
+            v = reverse[axes={1}](x)
+            r = argmax[axis=1](v)
+            @return(r)""",
+        "pad_mul_reduce": """
+            x = @param:x -> half{6, 1000}
+            y = @param:y -> half{6, 1025}
+            p = pad[pads={0, 12, 0, 13}, value=0.5](x)
+            m = mul(p, y)
+            r = reduce_sum[axes={1}](m)
+            @return(r)""",
+        "gather_add_reduce": """
+            x = @param:x -> float{30, 65}
+            i = @param:i -> int64{9}
+            y = @param:y -> float{9, 65}
+            g = gather[axis=0](x, i)
+            r = reduce_sum[axes={1}](add(g, y))
+            @return(r)""",
+        "transpose_reduce": """
+            x = @param:x -> float{65, 12, 3}
+            y = @param:y -> float{3, 12, 65}
+            t = transpose[permutation={2, 1, 0}](x)
+            r = reduce_max[axes={2}](add(t, y))
+            @return(r)""",
+        "softmax": """
+            x = @param:x -> float{37, 300}
+            m = reduce_max[axes={1}](x)
+            e = exp(sub(x, m))
+            s = reduce_sum[axes={1}](e)
+            y = div(e, s)
+            @return(y)""",
+        "softmax_half": """
+            x = @param:x -> half{3, 4096}
+            m = reduce_max[axes={1}](x)
+            e = exp(sub(x, m))
+            s = reduce_sum[axes={1}](e)
+            y = div(e, s)
+            @return(y)""",
+        "softmax_long_rows": """
+            x = @param:x -> float{2, 70001}
+            m = reduce_max[axes={1}](x)
+            e = exp(sub(x, m))
+            s = reduce_sum[axes={1}](e)
+            y = div(e, s)
+            @return(y)""",
+        "log_softmax": """
+            x = @param:x -> half{10, 4, 130}
+            m = reduce_max[axes={2}](x)
+            d = sub(x, m)
+            s = reduce_sum[axes={2}](exp(d))
+            y = sub(d, log(s))
+            @return(y)""",
+        "layernorm": """
+            x = @param:x -> half{24, 64}
+            g = @param:g -> half{1, 64}
+            b = @param:b -> half{1, 64}
+            mu = reduce_mean[axes={1}](x)
+            d = sub(x, mu)
+            v = reduce_mean[axes={1}](mul(d, d))
+            n = mul(d, rsqrt(add(v, 1e-5)))
+            y = add(mul(n, g), b)
+            @return(y)""",
+        "rmsnorm": """
+            x = @param:x -> bf16{9, 1024}
+            g = @param:g -> bf16{1, 1024}
+            f = convert[target_type=float](x)
+            v = reduce_mean[axes={1}](mul(f, f))
+            n = mul(f, rsqrt(add(v, 1e-6)))
+            y = mul(convert[target_type=bf16](n), g)
+            @return(y)""",
+        "mean_and_variance": """
+            x = @param:x -> float{16, 129}
+            mu = reduce_mean[axes={1}](x)
+            d = sub(x, mu)
+            v = reduce_mean[axes={1}](mul(d, d))
+            @return(mu, v)""",
+        "normalised_and_mean": """
+            x = @param:x -> float{16, 129}
+            mu = reduce_mean[axes={1}](x)
+            y = sub(x, mu)
+            @return(mu, y)""",
+        "several_folds": """
+            x = @param:x -> float{16, 77}
+            a = reduce_max[axes={1}](x)
+            b = reduce_min[axes={1}](x)
+            c = reduce_sum[axes={1}](x)
+            y = div(sub(x, b), add(sub(a, b), 1.0))
+            @return(a, b, c, y)""",
+        "column_sums": """
+            x = @param:x -> float{300, 257}
+            r = reduce_sum[axes={0}](x)
+            @return(r)""",
+        "column_softmax": """
+            x = @param:x -> float{4, 129, 33}
+            m = reduce_max[axes={1}](x)
+            e = exp(sub(x, m))
+            s = reduce_sum[axes={1}](e)
+            y = div(e, s)
+            @return(y)""",
+        "mean_of_two_axes": """
+            x = @param:x -> float{3, 5, 7, 11}
+            r = reduce_mean[axes={1, 3}](x)
+            @return(r)""",
+        "mean_of_all": """
+            x = @param:x -> half{33, 40}
+            r = reduce_mean[axes={0, 1}](x)
+            @return(r)""",
+        "argmax": """
+            x = @param:x -> float{12, 300}
+            r = argmax[axis=1](x)
+            @return(r)""",
+        "argmin_columns": """
+            x = @param:x -> int32{70, 33}
+            r = argmin[axis=0](x)
+            @return(r)""",
+        "row_of_one": """
+            x = @param:x -> float{200, 1}
+            s = reduce_sum[axes={1}](x)
+            y = div(x, s)
+            @return(y)""",
+        "pointwise_around": """
+            x = @param:x -> float{20, 100}
+            y = @param:y -> float{1, 100}
+            w = @param:w -> float{20, 1}
+            a = mul(add(x, y), w)
+            s = reduce_sum[axes={1}](a)
+            t = tanh(mul(s, w))
+            r = add(mul(a, t), y)
+            @return(r, t)""",
+        "strided_rows": """
+            x = @param:x -> float{4, 256, 2, 2}, {1024, 1, 512, 256}
+            r = reduce_mean[axes={2, 3}](x)
+            @return(r)""",
+        "sum_of_nothing": """
+            x = @param:x -> float{4, 0}
+            r = reduce_sum[axes={1}](x)
+            @return(r)""",
+    }
+
+
+def reduce_program(op: str, dtype: str, lens: tuple[int, ...], axes: tuple[int, ...]) -> str:
+    """One reduction."""
+    shape, along = (", ".join(map(str, n)) for n in (lens, axes))
+    return f"x = @param:x -> {dtype}{{{shape}}}\nr = reduce_{op}[axes={{{along}}}](x)\n@return(r)\n"
+
+
+def softmax_program(dtype: str, lens: tuple[int, ...], axis: int, log: bool = False) -> str:
+    """A softmax, or its logarithm, along an axis."""
+    shape = ", ".join(map(str, lens))
+    last = "y = sub(d, log(s))" if log else "y = div(e, s)"
+    return f"""
+        x = @param:x -> {dtype}{{{shape}}}
+        m = reduce_max[axes={{{axis}}}](x)
+        d = sub(x, m)
+        e = exp(d)
+        s = reduce_sum[axes={{{axis}}}](e)
+        {last}
+        @return(y)"""
+
+
+def layernorm_program(dtype: str, lens: tuple[int, ...], eps: float) -> str:
+    """A layer norm along the last axis."""
+    shape, axis = ", ".join(map(str, lens)), len(lens) - 1
+    return f"""
+        x = @param:x -> {dtype}{{{shape}}}
+        mu = reduce_mean[axes={{{axis}}}](x)
+        d = sub(x, mu)
+        v = reduce_mean[axes={{{axis}}}](mul(d, d))
+        y = mul(d, rsqrt(add(v, {eps})))
+        @return(y)"""
+
+
+def _typed_reductions() -> dict[str, str]:
+    found = {}
+    for dtype in NUMBERS:
+        ops = ["sum", "max", "min", "mean", "argmax"]
+        lines = [f"x = @param:x -> {dtype}{{9, 131}}"]
+        lines += [f"{op} = reduce_{op}[axes={{1}}](x)" for op in ops]
+        found[f"folds_{dtype}"] = "\n".join([*lines, f"@return({', '.join(ops)})"])
+    for dtype in ("float", "half", "int32"):
+        found[f"prod_{dtype}"] = reduce_program("prod", dtype, (5, 67), (1,))
+    found["folds_bool"] = "\n".join(
+        (
+            "x = @param:x -> bool{9, 131}",
+            *(f"{op} = reduce_{op}[axes={{1}}](x)" for op in ("any", "all", "max", "min")),
+            "@return(any, all, max, min)",
+        )
+    )
+    return found
+
+
+def _shapes() -> dict[str, str]:
+    found = {}
+    for n in (2, 3, 4, 8, 16, 25, 32, 64, 67, 128, 129):
+        found[f"reduce_2x{n}"] = reduce_program("sum", "float", (2, n), (1,))
+    for axis, op in enumerate(("max", "mean", "min", "sum")):
+        found[f"{op}_3x1026x4x3_axis{axis}"] = reduce_program(op, "float", (3, 1026, 4, 3), (axis,))
+    for axis, op in enumerate(("all", "any", "all", "any")):
+        found[f"{op}_3x4x2x2_axis{axis}"] = reduce_program(op, "bool", (3, 4, 2, 2), (axis,))
+    for axis in range(4):
+        found[f"prod_3x4x2x2_axis{axis}"] = reduce_program("prod", "float", (3, 4, 2, 2), (axis,))
+    for axis in range(4):
+        found[f"softmax_5x4x1067x6_axis{axis}"] = softmax_program("half", (5, 4, 1067, 6), axis)
+    return found | {
+        "mean_1x384x1024_axis1": reduce_program("mean", "float", (1, 384, 1024), (1,)),
+        "mean_336x400": reduce_program("mean", "half", (336, 400), (1,)),
+        "mean_2x1048576": reduce_program("mean", "float", (2, 1048576), (1,)),
+        "mean_1x2x262144": reduce_program("mean", "half", (1, 2, 262144), (2,)),
+        "split_33x32x20x16": reduce_program("sum", "float", (33, 32, 20, 16), (0, 2)),
+        "split_3276x2x4x3": reduce_program("sum", "float", (3276, 2, 4, 3), (0, 2)),
+        "split_3277x2x4x3": reduce_program("sum", "half", (3277, 2, 4, 3), (0, 2)),
+        "split_14400x2x2x3": reduce_program("sum", "float", (14400, 2, 2, 3), (0, 2)),
+        "softmax_1x3x384x384": softmax_program("half", (1, 3, 384, 384), 3),
+        "softmax_1x1000x1x1": softmax_program("float", (1, 1000, 1, 1), 1),
+        "log_softmax_2x4x2080x6": softmax_program("half", (2, 4, 2080, 6), 2, log=True),
+        "layernorm_1x2x5": layernorm_program("float", (1, 2, 5), 1e-12),
+        "layernorm_1x4x24": layernorm_program("half", (1, 4, 24), 1e-5),
+        "layernorm_1x24x64": layernorm_program("float", (1, 24, 64), 1e-12),
+        "layernorm_1x48x1024": layernorm_program("half", (1, 48, 1024), 1e-5),
+        "layernorm_1x2x262144": layernorm_program("float", (1, 2, 262144), 1e-5),
+    }
+
+
+SEED_TABLE = {
+    **_pointwise(),
+    **_index_maps(),
+    **_reductions(),
+}
+BY_TYPE = {**_types(), **_typed_reductions()}
+UPSTREAM_SHAPES = _shapes()
+PROGRAMS = {**SEED_TABLE, **BY_TYPE, **UPSTREAM_SHAPES}
+
+MATRIX = ("add", "mul_add", "pad_mul_reduce", "gather_add_reduce", "softmax", "softmax_half", "layernorm")
+"""Programs that are tried on every target."""
