@@ -1,4 +1,4 @@
-"""A program compiled to files: sources, code objects where the target's compiler is at hand, and the launch table."""
+"""A program compiled to files: sources, code objects for targets that have some, and the launch table."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from genrw.codegen.printer import KernelSource
 
 if TYPE_CHECKING:
     from genrw.engine.library import Target
+
     from genrw.program import Program
 
 LAUNCH_FILE = "launch.json"

@@ -10,6 +10,7 @@ from genrw.grammar.diagnostics import error
 
 if TYPE_CHECKING:
     from genrw.codegen.printer import KernelSource
+
     from genrw.program import Program
 
 Prepared = Callable[..., dict[str, Any]]
@@ -17,7 +18,7 @@ Prepared = Callable[..., dict[str, Any]]
 
 
 class Device(Protocol):
-    """Prepares programs, as often as one likes; a prepared program runs on arrays by the parameters' names."""
+    """Prepares programs; a prepared one runs, as often as one likes, on arrays by the parameters' names."""
 
     name: str
 
@@ -25,7 +26,7 @@ class Device(Protocol):
 
 
 class HostDevice:
-    """The CPU: any target's printed kernels, compiled by the system's compiler. Settings: `threads`, `order`."""
+    """The CPU: any target's printed kernels, compiled for this machine. Settings: `threads`, `order`."""
 
     name = "host"
 

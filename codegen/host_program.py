@@ -36,7 +36,7 @@ class HostProgram:
     def __call__(
         self, inputs: Mapping[str, object], *, threads: int | None = None, order: int = 0
     ) -> dict[str, Array]:
-        """Run on arrays by parameter name; gives the written ones by name. `order` shuffles groups and waves."""
+        """Run on arrays by parameter name; gives the written ones. `order` shuffles groups and waves."""
         arguments = self._arguments(inputs)
         self.launch(arguments, threads=threads, order=order)
         return {

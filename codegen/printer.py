@@ -200,6 +200,9 @@ class _Printer:
             node = item.node
             if id(node) in self.names or node.type.sort == "effect" or node.op in self.constants:
                 continue
+            if self._is_state(node):
+                self.names[id(node)] = self.names[id(node.operands[0])]
+                continue
             self.names[id(node)] = self._unique(identifier(self._wanted_name(item), "value"))
             if node.op == self.library.boundary("constant").name:
                 self._table(node)
@@ -209,7 +212,8 @@ class _Printer:
         node = item.node
         role = self.library.role(node.op)
         if role == "read":
-            return f"{node.name or self.names.get(id(node.operands[0]), 'value')}_in"
+            source = self.names.get(id(node.operands[0]), "value")
+            return node.name if node.name not in (None, source) else f"{source}_in"
         if node.name is not None:
             return node.name
         called = self.library.operator(node.op).decl.called
@@ -218,6 +222,10 @@ class _Printer:
         for name, value in node.attributes:
             called = called.replace(f"{{{name}}}", str(value))
         return called
+
+    def _is_state(self, node: Node) -> bool:
+        """Is the node memory in a later state, the same in C++ as before?"""
+        return node.type.sort == "buffer" and self.library.role(node.op) != "alloc"
 
     def _table(self, node: Node) -> None:
         dtype = DTYPES[node.type.dtype]
@@ -273,7 +281,7 @@ class _Printer:
             self._declare(item, depth, self._emit(item, None))
             return
         role = self.library.role(node.op)
-        if role == "alloc" or node.type.sort == "effect":
+        if role == "alloc" or node.type.sort == "effect" or self._is_state(node):
             text = self._emit(item, None)
             self._line(depth, text if text.endswith(";") else f"{text};")
         elif not self._inlined(item):
@@ -385,7 +393,7 @@ class _Printer:
         user = item.users[0]
         if user.loop != item.loop or (item.wide and not (user.wide and (item.cheap or self._same_place(item, user)))):
             return False
-        if node.type.sort != "index" and node.name is not None:
+        if node.type.sort != "index" and (node.name is not None or user.wide and not item.wide):
             return False
         if user.folds_loop or (node.type.size and not item.wide):
             return False
@@ -402,6 +410,8 @@ class _Printer:
     def _operand(self, item: Placed, inside: set[int] | None, outer: str) -> Text:
         """How a user writes an operand; in parentheses where the user's operator binds more tightly."""
         node = item.node
+        if node.type.sort == "effect":
+            return Text("")
         about = self._about(item)
         if node.op in self.constants:
             value = node.attribute("value")
@@ -409,7 +419,9 @@ class _Printer:
             return _closed(Text(text, "unary" if text.startswith("-") else "atom", about), outer)
         if node.op != self.input_op and self.library.role(node.op) != "boundary" and self._inlined(item):
             made = self._emit(item, inside)
-            return _closed(Text(made, made.precedence, about), outer)
+            regroups = node.type.sort == "index" and self.library.operator(node.op).decl.commutative
+            alike = regroups and made.precedence == outer
+            return Text(made, "atom", about) if alike else _closed(Text(made, made.precedence, about), outer)
         name = self.names[id(node)]
         in_loop = inside is not None
         if in_loop and node.type.size and (not item.wide or self._kept(item)):
@@ -431,7 +443,8 @@ class _Printer:
             inside = set()
         if operator.decl.emit is None:
             return self._from_meaning(operator, item, inside)
-        outer = operator.decl.precedence or "cond"
+        # Text that binds like an atom is a call or a subscript, whose operands need no parentheses.
+        outer = "cond" if operator.decl.precedence in (None, "atom") else operator.decl.precedence
         env = {
             **self._attribute_texts(node),
             **{
@@ -488,13 +501,14 @@ class _Printer:
         dtype = node.type.dtype
         operand_types = [o.node.type.dtype for o in item.operands]
         compute = DTYPES[operand_types[0] if operand_types and dtype == "bool" else dtype].compute
-        # cpp_expr puts names in as they are, so operands come closed against any operator.
-        names = {
-            operator.operand(i).name: str(self._typed(o, inside, operator, "unary"))
-            for i, o in enumerate(item.operands)
+        names: dict[str, str] = {
+            operator.operand(i).name: self._typed(o, inside, operator, "cond") for i, o in enumerate(item.operands)
         }
         names |= {k: str(v) for k, v in self._attribute_texts(node).items() if k not in names}
-        text, precedence = cpp_expr(operator.decl.means, names, compute)
+        types = {
+            operator.operand(i).name: DTYPES[o.node.type.dtype].compute for i, o in enumerate(item.operands)
+        }
+        text, precedence = cpp_expr(operator.decl.means, names, compute, types)
         return self._rounded(operator, node, Text(text, precedence))
 
     def _attribute_texts(self, node: Node) -> dict[str, Any]:

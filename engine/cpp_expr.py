@@ -54,7 +54,8 @@ class Cpp(NamedTuple):
 def cpp_expr(
     expr: Expr, names: Mapping[str, str], dtype: str, types: Mapping[str, str] | None = None
 ) -> tuple[str, str]:
-    """An expression's C++ text and precedence. `names` maps `a` or `a.field` to C++ text, which is an atom.
+    """An expression's C++ text and precedence. `names` maps `a` or `a.field` to C++ text: an atom, unless the
+    text has a `precedence`.
 
     `dtype` is the type of all names (and what `type` means) but those in `types`.
     """
@@ -201,7 +202,8 @@ class _Printer:
     def _name(self, expr: Name | Member) -> Cpp:
         path = _path(expr)
         if path in self.names:
-            return Cpp(self.names[path], "atom")
+            text = self.names[path]
+            return Cpp(text, getattr(text, "precedence", "atom"))
         if isinstance(expr, Member) and isinstance(expr.base, Name) and expr.base.name in self.names:
             return Cpp(f"{self.names[expr.base.name]}.{expr.name}", "atom")
         raise error(f"unknown name `{path}`", expr.span)

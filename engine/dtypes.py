@@ -159,7 +159,7 @@ def converted(value: float, source: str, target: str) -> float:
         return stored != 0
     if a.is_float:
         return in_range(math.trunc(stored) if math.isfinite(stored) else stored, target)
-    return (int(stored) - int(b.smallest)) % 2**b.bits + int(b.smallest)
+    return (int(stored) - int(b.smallest)) % (1 << b.bits) + int(b.smallest)
 
 
 def has_reciprocal(value: float, dtype: str) -> bool:

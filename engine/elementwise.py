@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from genrw.engine.dtypes import DTYPES, numpy_dtype
+from genrw.engine.dtypes import DTYPES, dtype_name, numpy_dtype
 
 Values = npt.NDArray[Any]
 
@@ -182,6 +182,8 @@ def convert(x: Values, dtype: str) -> Values:
     target = numpy_dtype(dtype)
     if x.dtype == target:
         return x
+    if dtype_name(x.dtype) == "bf16":
+        x = x.astype(np.float32)  # to numpy bf16 is no floating type
     if dtype == "bool":
         return np.asarray(x != 0)
     if DTYPES[dtype].is_integer and x.dtype.kind == "f":

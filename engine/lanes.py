@@ -212,6 +212,15 @@ def total(xs: Value) -> Value:
     return Array(np.asarray(sum(values, np.zeros(ONE, np.int64))), "int64")
 
 
+def aligned_to(i: Value, n: int) -> Value:
+    """An index, or number, that is a multiple of n; Misuse if it is not."""
+    _, (values,) = meet("`aligned`", (i,))
+    bad = values[values % n != 0]
+    if bad.size:
+        raise Misuse(f"accesses {n} elements at once at offset {int(bad.flat[0])}, which is no multiple of {n}")
+    return i
+
+
 def lane_functions(lanes: Lanes) -> dict[str, Function]:
     """What the `means` of lane operators may call, besides all that the `means` of tensor operators may."""
     along = lanes.index_along
@@ -237,6 +246,9 @@ def lane_functions(lanes: Lanes) -> dict[str, Function]:
             "0, 1 … over a lane's share: of so many elements, or of as many as a value has.",
         ),
         declare("total(xs: list) -> any", total, "The sum of a list of indices."),
+        declare(
+            "aligned(i: any, n: int) -> any", aligned_to, "The index itself, which has to be a multiple of n."
+        ),
         declare(
             "element(x: any, i: any, fill: any?) -> any",
             lanes.element,

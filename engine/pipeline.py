@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from genrw.engine.context import EMPTY, Record
+from genrw.engine.encode import RuleUse
 from genrw.engine.extract import Extractor, written_nodes
 from genrw.engine.ir import Module, Node, walk
 from genrw.engine.library import Library
 from genrw.engine.relevance import relevant_rules
 from genrw.engine.space import space_record, with_space
-from genrw.engine.stage import RuleUse, Saturated, StageEngine
+from genrw.engine.stage import Saturated, StageEngine
 from genrw.engine.structure import structure_key
 from genrw.engine.text import node_names
 from genrw.grammar.diagnostics import GenrwError, error
@@ -62,8 +63,10 @@ class Trace:
 class Pipeline:
     """Lowers modules with a library's rules. Holds one engine per stage; use it from one thread."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Library, *, ask_guards: bool = False) -> None:
+        """`ask_guards` has the trace say of every guard what it decided, at the price of speed."""
         self.library = library
+        self.ask_guards = ask_guards
         self._engines: dict[_EngineKey, StageEngine] = {}
         self._engine_keys: dict[tuple[str, bool, frozenset[str]], _EngineKey] = {}
         self._lowered: dict[Any, tuple[Module, Trace]] = {}
@@ -81,11 +84,14 @@ class Pipeline:
         if key is None or engine is None:
             rules, reachable = relevant_rules(self.library, self._rules(stage, strict), operators)
             key = self._engine_keys[asked] = (stage, tuple(r.name for r in rules), reachable, strict)
-            engine = self._engines.pop(key, None) or StageEngine(self.library, stage, rules, reachable)
+            engine = self._engines.pop(key, None) or self._made_engine(stage, rules, reachable)
         self._engines[key] = engine
         while len(self._engines) > _ENGINES_KEPT:
             del self._engines[next(iter(self._engines))]
         return engine
+
+    def _made_engine(self, stage: str, rules: Sequence[RuleDecl], operators: frozenset[str]) -> StageEngine:
+        return StageEngine(self.library, stage, rules, operators, ask_guards=self.ask_guards)
 
     def _rules(self, stage: str, strict: bool) -> tuple[RuleDecl, ...]:
         key = (stage, strict)
@@ -223,7 +229,7 @@ class Pipeline:
     ) -> Module:
         """Take the cheapest schedule that agrees with what is pinned."""
         pinned = {**module.schedule, **options.schedule}
-        opened = graph.why.get(graph.class_of[graph.ids[id(module.root)]], ())
+        root = graph.class_of[graph.ids[id(module.root)]]
         rated = []
         for cost, node in kernels:
             schedule = dict(graph.interner.attributes(node.attributes))
@@ -231,12 +237,12 @@ class Pipeline:
             if unknown:
                 raise error(f"a schedule has no `{unknown[0]}`", module.span, f"it has {', '.join(schedule)}")
             if all(schedule[k] == v for k, v in pinned.items()):
-                rules = tuple(graph.rules[r] for r in sorted(opened))
-                rated.append((cost, schedule, rules))
+                rated.append((cost, schedule, graph.openers(root, node)))
         if not rated:
             shown = ", ".join(f"{k}={v}" for k, v in pinned.items())
             raise error(f"no legal schedule of module `{module.name}` has {shown}", module.span)
         trace.schedules[module.name] = rated
+        trace.survived.update(rated[0][2])
         return replace(module, schedule=rated[0][1], stage=stage)
 
     def _with_root(self, module: Module, root: Node, stage: str) -> Module:
@@ -257,7 +263,7 @@ class Pipeline:
         )
 
     def _record(self, graph: Saturated, trace: Trace) -> None:
-        for key, use in graph.uses.items():
+        for key, use in graph.answered.uses.items():
             total = trace.uses.setdefault(key, RuleUse())
             total.taken += use.taken
             total.refused += use.refused

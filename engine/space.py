@@ -85,7 +85,7 @@ def _stored(node: Node) -> Node:
 def space_record(module: Module, library: Library) -> Record:
     """The space as rules see it.
 
-    lens, axes; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least; `operations`
+    lens, axes; `inputs`, the number of parameters; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least; `operations`
     per element; `folds`, their number; `passes` over a row that is not kept; `scattered`, the
     operators whose neighbouring results lie apart in their operands; `item`, the bytes of the smallest element type read or written; `wide` those of
     the largest; `min_stride`, the least distance of neighbours along a row in any parameter; `fast`, whether the last
@@ -103,6 +103,7 @@ def space_record(module: Module, library: Library) -> Record:
         "rows": prod(lens) // max(n, 1) if n else prod(length for d, length in enumerate(lens) if d not in axes),
         "elements": prod(lens),
         "bytes": sum(t.type.elements * _itemsize(t.type.dtype) for t in tensors if t.type.sort == "tensor"),
+        "inputs": sum(1 for p in module.parameters if p.type.sort == "tensor"),
         "folds": sum(1 for node in walk(module.root) if library.role(node.op) == "fold"),
         "passes": max(GraphFacts.of(module, library).depth.values(), default=0)
         + any(_stored(n).type.elements == prod(lens) for n in module.root.operands),

@@ -10,7 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from genrw.engine.bindings import egg
-from genrw.engine.encode import Answer, Encoded, Spans, answer_table, constructor, demand_table, encode
+from genrw.engine.encode import (
+    Answer,
+    Encoded,
+    RuleUse,
+    Spans,
+    answer_table,
+    constructor,
+    demand_table,
+    encode,
+)
 from genrw.engine.facts import RANGE_FACTS, encode_facts
 from genrw.engine.expr import member_uses
 from genrw.engine.graph import GraphFacts
@@ -48,6 +57,15 @@ class ENode:
 
 
 @dataclass
+class Answered:
+    """What rules were asked and answered: the demands, how guards decided, and the numbers in each rule's answers."""
+
+    demands: set[tuple[int, ...]] = field(default_factory=set)
+    uses: dict[str, RuleUse] = field(default_factory=dict)
+    numbers: dict[str, set[int]] = field(default_factory=dict)
+
+
+@dataclass
 class Saturated:
     """The e-graph after a stage, in Python: classes by number, what they hold, and where the input went."""
 
@@ -58,23 +76,12 @@ class Saturated:
     why: dict[int, set[int]]
     rules: Sequence[str]
     builds: Sequence[frozenset[str]]
-    answered: Answered = field(default_factory=lambda: Answered())
+    answered: Answered
 
-    def makers(self, number: int, node: ENode) -> tuple[str, ...]:
-        """The rules that made a node of a class: those whose answers gave its attributes, else all that may have."""
-        keys = [
-            self.rules[r] for r in sorted(self.why.get(number, ())) if not node.op or node.op in self.builds[r]
-        ]
-        return tuple(k for k in keys if node.attributes in self.answered.numbers.get(k, ())) or tuple(keys)
-
-
-@dataclass
-class Answered:
-    """What rules were asked and answered: the demands, how guards decided, and the numbers in each rule's answers."""
-
-    demands: set[tuple[int, ...]] = field(default_factory=set)
-    uses: dict[str, RuleUse] = field(default_factory=dict)
-    numbers: dict[str, set[int]] = field(default_factory=dict)
+    def openers(self, number: int, node: ENode) -> tuple[str, ...]:
+        """The rules that computed the attributes of a node of a class."""
+        keys = [self.rules[r] for r in sorted(self.why.get(number, ()))]
+        return tuple(k for k in keys if node.attributes in self.answered.numbers.get(k, ()))
 
 
 class StageEngine:
@@ -223,8 +230,8 @@ class StageEngine:
         self.graph.run_program(egg.Push(1))
         try:
             self._load(modules, interner, ids)
-            uses = self._saturate(interner, len(modules))
-            return self._read(interner, ids, uses)
+            answered = self._saturate(interner, len(modules))
+            return self._read(interner, ids, answered)
         finally:
             self.graph.run_program(egg.Pop(Spans()(NOWHERE), 1))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from genrw.api import compile, emit, load, lower  # noqa: A004
+    from genrw.api import compile, emit, load, lower
     from genrw.executable import Executable
     from genrw.grammar.diagnostics import Diagnostic, GenrwError
     from genrw.program import Program

@@ -37,9 +37,10 @@ def load(
 ) -> Program:
     """Read and check a `.gen` program: a path, or its text.
 
-    `rules` names folders of rules beside the shipped ones, or instead of them where `shipped` is false. `strict`
-    lowers by exact rules only; `schedule` pins entries of the schedule; `policy` names what chooses the others. A
-    target that is not given is the one in the program's header, else gfx942. GenrwError with all problems found.
+    `rules` names folders of rules beside the shipped ones, or instead of them where `shipped` is false.
+    `strict` lowers by exact rules only; `schedule` pins entries of the schedule; `policy` names what chooses
+    the others. A target that is not given is the one in the program's header, else gfx942. GenrwError with
+    all problems found.
     """
     options = Options(target or "", strict, dict(schedule or {}), policy)
     return load_source(_source(path_or_text), options, rules=rules, shipped=shipped)
@@ -53,7 +54,7 @@ def load_source(
     shipped: bool = True,
     default_target: str = DEFAULT_TARGET,
 ) -> Program:
-    """The same for a text that was read already; options without a target leave it to the header, else the default."""
+    """The same for a text that was read already; a target left open is the header's, else the default."""
     folders = (rules,) if isinstance(rules, str | Path) else tuple(rules)
     return Program.parse(source, load_library(folders, shipped=shipped), options, default_target)
 
@@ -80,7 +81,7 @@ def source_text(program: Program) -> str:
     return "\n".join(kernel.text for kernel in program.kernels())
 
 
-def compile(  # noqa: A001
+def compile(
     program: Program | str | Path, target: str | None = None, **settings: Any
 ) -> Executable:
     """Compile the program for the CPU: as a target's kernels, by default the CPU's own.
@@ -114,4 +115,4 @@ def _loaded(
 def _refuse_rules(settings: Mapping[str, Any]) -> None:
     late = next((name for name in ("rules", "shipped") if name in settings), None)
     if late is not None:
-        raise error(f"a loaded program has its rules already, `{late}` comes too late", remedy="give it to load")
+        raise error(f"a loaded program has its rules already: `{late}` is too late", remedy="give it to load")

@@ -1,4 +1,4 @@
-"""Arrays in `.npy` files. numpy's format has no name for bf16: such arrays are stored by their bits, as uint16."""
+"""Arrays in `.npy` files. The format has no name for bf16: its arrays are stored by their bits, as uint16."""
 
 from __future__ import annotations
 

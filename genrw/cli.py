@@ -1,11 +1,11 @@
-"""The commands. What they do stands in modules of their own, imported when a command runs: `--help` is instant."""
+"""The commands. What they do is imported when a command runs, so that `--help` is instant."""
 
 from __future__ import annotations
 
 import sys
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,7 +23,7 @@ rules_app = typer.Typer(help="What the rules are, and which of them programs use
 app.add_typer(rules_app, name="rules")
 
 
-class DeviceName(str, Enum):
+class DeviceName(StrEnum):
     """The devices that `run` offers."""
 
     host = "host"
@@ -33,21 +33,22 @@ class DeviceName(str, Enum):
 _STDIN = "-"
 _ALL_STAGES = "all"
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="A .gen program; - is standard input.")]
+File = Annotated[str, typer.Argument(help="A .gen program; - is standard input.")]
 Target = Annotated[
-    Optional[str], typer.Option("--target", metavar="T", help="The machine to lower for, such as gfx942 or host.")
+    str | None, typer.Option("--target", metavar="T", help="The machine to lower for: gfx942, host, …")
 ]
 Rules = Annotated[
-    Optional[list[Path]], typer.Option("--rules", metavar="DIR", help="A folder of rules to add. May be repeated.")
+    list[Path] | None, typer.Option("--rules", metavar="DIR", help="A folder of rules to add; any number.")
 ]
 NoShipped = Annotated[bool, typer.Option("--no-shipped-rules", help="Use the rules of --rules alone.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Use exact rules only.")]
 Schedule = Annotated[
-    Optional[str],
+    str | None,
     typer.Option(
-        "--schedule", metavar="K=V,…", help="Pin entries of the schedule; policy=classic chooses by the seed's rule."
+        "--schedule", metavar="K=V,…", help="Pin entries of the schedule; policy=NAME chooses the others."
     ),
 ]
+Output = Annotated[Path | None, typer.Option("-o", metavar="FILE", help="Write there, not to stdout.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -55,14 +56,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def lower(
     file: File,
     stage: Annotated[
-        Optional[str], typer.Option("--stage", metavar="S", help="The stage to print, or all; the last by default.")
+        str | None, typer.Option("--stage", metavar="S", help="The stage to print, or all. [default: the last]")
     ] = None,
     target: Target = None,
     rules: Rules = None,
     no_shipped_rules: NoShipped = False,
     strict: Strict = False,
     schedule: Schedule = None,
-    output: Annotated[Optional[Path], typer.Option("-o", metavar="FILE", help="Write there, not to stdout.")] = None,
+    output: Output = None,
 ) -> int:
     """Print the program at a stage."""
     program = _load(file, _settings(target, strict, schedule, rules, no_shipped_rules))
@@ -81,7 +82,7 @@ def emit(
     no_shipped_rules: NoShipped = False,
     strict: Strict = False,
     schedule: Schedule = None,
-    output: Annotated[Optional[Path], typer.Option("-o", metavar="FILE", help="Write there, not to stdout.")] = None,
+    output: Output = None,
 ) -> int:
     """Print the HIP C++ of the program's kernels."""
     from genrw.api import source_text
@@ -115,16 +116,16 @@ def run(
     file: File,
     device: Annotated[DeviceName, typer.Option("--device", help="What to run on.")] = DeviceName.host,
     stage: Annotated[
-        Optional[str], typer.Option("--stage", metavar="S", help="With --device interpret: lower to this stage first.")
+        str | None, typer.Option("--stage", metavar="S", help="The stage that the interpreter runs.")
     ] = None,
     inputs: Annotated[
-        Optional[list[str]], typer.Option("--input", metavar="X=A.NPY", help="An input; others are random.")
+        list[str] | None, typer.Option("--input", metavar="X=A.NPY", help="An input; others are random.")
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Compare with the program evaluated in double.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Compare with the program in double.")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of random inputs.")] = 0,
-    save: Annotated[Optional[Path], typer.Option("--save", metavar="DIR", help="Write results as NAME.npy.")] = None,
+    save: Annotated[Path | None, typer.Option("--save", metavar="DIR", help="Write NAME.npy there.")] = None,
     order: Annotated[
-        int, typer.Option("--order", min=0, max=2**32 - 1, help="Shuffle workgroups and waves by this seed.")
+        int, typer.Option("--order", min=0, max=2**32 - 1, help="A seed that shuffles groups and waves.")
     ] = 0,
     target: Target = None,
     rules: Rules = None,
@@ -169,7 +170,7 @@ def list_rules(rules: Rules = None, no_shipped_rules: NoShipped = False, as_json
 
 @rules_app.command()
 def cover(
-    programs: Annotated[Optional[list[str]], typer.Argument(metavar="[PROGRAMS]…", help="Programs to lower.")] = None,
+    programs: Annotated[list[str] | None, typer.Argument(help="Programs to lower.")] = None,
     target: Target = None,
     rules: Rules = None,
     no_shipped_rules: NoShipped = False,

@@ -1,4 +1,4 @@
-"""`genrw rules cover`: which rules fire and survive over a set of programs, and which guards were seen both ways."""
+"""`genrw rules cover`: which rules fire and survive over programs, and which guards were seen both ways."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from genrw.engine.build import build_file
 from genrw.engine.ir import Module
 from genrw.engine.library import Library
 from genrw.engine.pipeline import Options, Pipeline, Trace
+from genrw.engine.structure import structure_key
 from genrw.explain import place
 from genrw.grammar import gen_tree as tree
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
@@ -19,6 +20,9 @@ from genrw.program import DEFAULT_TARGET, Program
 from genrw.rulesets import load_library
 from genrw.settings import Settings
 from genrw.terminal import write, write_table
+
+_STEPS_TRIED = 8
+
 
 @dataclass(frozen=True)
 class Row:
@@ -41,19 +45,54 @@ class Row:
         return missing
 
 
+@dataclass(frozen=True)
+class Step:
+    """One module taken through one stage."""
+
+    before: Module
+    after: Module
+    stage: str
+    options: Options
+
+
 @dataclass
 class Coverage:
-    """Collects what rules do. Its pipeline has every guard asked in Python, so that each answer is seen."""
+    """Collects what rules do in the programs that are added to it."""
 
     library: Library
     trace: Trace = field(default_factory=Trace)
+    steps: dict[str, list[Step]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.pipeline = Pipeline(self.library)
+        self.pipeline = Pipeline(self.library, ask_guards=True)
 
     def add_program(self, program: Program) -> None:
         """Lower a program to the last stage."""
-        self.pipeline.lower(program.modules, program.stages[-1], program.options, self.trace)
+        for module in program.modules:
+            self.add(module, program.stages[-1], program.options)
+
+    def add(self, module: Module, last: str, options: Options) -> None:
+        """Lower one module, stage by stage."""
+        stages = self.library.stages
+        first = stages.index(module.stage) + 1 if module.stage else 0
+        for stage in stages[first : stages.index(last) + 1]:
+            trace = Trace()
+            (lowered,) = self.pipeline.lower([module], stage, options, trace)
+            self.trace.add(trace)
+            for key in trace.fired - trace.survived:
+                self.steps.setdefault(key, []).append(Step(module, lowered, stage, options))
+            module = lowered
+
+    def survived(self, key: str) -> bool:
+        """Did a rule make a value of some stage's output, or would some output be another without it?
+
+        The second is what can be asked of rules that make nothing of their own or only what others rewrite.
+        """
+        if key in self.trace.survived:
+            return True
+        steps = self.steps.get(key, [])
+        pipeline = Pipeline(without(self.library, key)) if steps else None
+        return pipeline is not None and any(_differs(step, pipeline) for step in steps[:_STEPS_TRIED])
 
     def add_examples(self, target: str) -> list[Diagnostic]:
         """Run the rules' own examples through their stages; gives the problems met."""
@@ -69,8 +108,7 @@ class Coverage:
     def _add_example(self, rule: RuleDecl, example: Example, target: str) -> None:
         for stage in rule_stages(rule):
             for module in example_modules(example, stage, self.library, target):
-                options = Options(module.target or target)
-                self.pipeline.lower([module], stage, options, self.trace)
+                self.add(module, stage, Options(module.target or target))
 
     def rows(self) -> list[Row]:
         """What was seen of each rule, both directions of those that have two."""
@@ -87,10 +125,34 @@ class Coverage:
             rule,
             key,
             key in self.trace.fired,
-            key in self.trace.survived,
+            self.survived(key),
             (use.taken if use else 0) if guarded else None,
             (use.refused if use else 0) if guarded else None,
         )
+
+
+def without(library: Library, key: str) -> Library:
+    """The library without a rule, or without one direction of it."""
+    name, _, reverse = key.partition("/")
+
+    def kept(rule: RuleDecl) -> RuleDecl | None:
+        if rule.name != name:
+            return rule
+        if not rule.both_ways:
+            return None
+        left, right = (rule.left, rule.right) if reverse else (rule.right, rule.left)
+        return replace(rule, left=left, right=right, both_ways=False)
+
+    rules = tuple(rule for rule in map(kept, library.rules) if rule is not None)
+    return replace(library, rules=rules)
+
+
+def _differs(step: Step, pipeline: Pipeline) -> bool:
+    try:
+        (lowered,) = pipeline.lower([step.before], step.stage, step.options)
+    except GenrwError:
+        return True
+    return structure_key(lowered) != structure_key(step.after)
 
 
 def rule_stages(rule: RuleDecl) -> list[str]:
@@ -115,7 +177,8 @@ def _complete(module: tree.Module, example: Example, stage: str, library: Librar
     if instructions and all(i.op != "@return" for i in instructions):
         last = instructions[-1]
         name = last.names[-1] if last.names else last.op.removeprefix("@")
-        instructions = (*instructions, tree.Instruction((), "@return", operands=(tree.Ref(name),), span=last.span))
+        result = tree.Instruction((), "@return", operands=(tree.Ref(name),), span=last.span)
+        instructions = (*instructions, result)
     return replace(module, attributes=tuple(attributes), instructions=instructions)
 
 
@@ -167,5 +230,6 @@ def _cells(row: Row) -> list[str]:
     def count(number: int | None) -> str:
         return "" if number is None else str(number)
 
-    seen = ["yes" if row.fired else "no", "yes" if row.survived else "no", count(row.taken), count(row.refused)]
-    return [row.direction, row.rule.stage or "", place(row.rule), *seen, ", ".join(row.gaps)]
+    seen = ["yes" if yes else "no" for yes in (row.fired, row.survived)]
+    guard = [count(row.taken), count(row.refused)]
+    return [row.direction, row.rule.stage or "", place(row.rule), *seen, *guard, ", ".join(row.gaps)]

@@ -53,7 +53,8 @@ class Executable:
     def _bind(self, arrays: tuple[object, ...], named: dict[str, object]) -> dict[str, object]:
         """Arguments by parameter name, as Python binds a call's."""
         if len(arrays) > len(self.inputs):
-            raise error(f"the program takes {len(self.inputs)} arrays, not {len(arrays)}", remedy=self._takes())
+            message = f"the program takes {len(self.inputs)} arrays, not {len(arrays)}"
+            raise error(message, remedy=self._takes())
         bound = dict(zip(self.inputs, arrays, strict=False))
         twice = next((name for name in named if name in bound), None)
         if twice is not None:

@@ -1,4 +1,4 @@
-"""`genrw explain`: the schedules that rules opened for each kernel, what they should cost, and the rules that made it."""
+"""`genrw explain`: for each kernel its legal schedules, what they should cost, and the rules that made it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entry of the command line: runs a command and turns whatever ends it into a diagnostic and an exit status."""
+"""The entry of the command line: runs a command, turns what ends it into a diagnostic and an exit status."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _ALLOCATIONS_BETWEEN_COLLECTIONS = 100_000
 
 def main() -> NoReturn:
     """Run the process's command line and end the process."""
-    # A command lives for a second at most: looking for cycles takes a tenth of it and frees nothing that matters.
+    # Looking for cycles takes a tenth of a short command's time and frees nothing that matters to it.
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     status = execute(sys.argv[1:])
-    # Taking down e-graphs and modules one by one takes as long as lowering a kernel: leave after the handlers.
+    # Taking down e-graphs and modules one by one takes longer than lowering a kernel: leave without.
     atexit._run_exitfuncs()
     os._exit(status)
 

@@ -14,7 +14,7 @@ _NEW_FILE = 0o666
 
 
 def write_file(path: str | Path, data: bytes) -> None:
-    """Write one file; GenrwError if that cannot be. What is no regular file, such as a pipe, is written to."""
+    """Write one file; GenrwError if that cannot be. What is no regular file, such as a pipe, is kept."""
     path = Path(path)
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
@@ -26,7 +26,7 @@ def write_file(path: str | Path, data: bytes) -> None:
 
 
 def write_files(folder: str | Path, files: Mapping[str, bytes]) -> None:
-    """Write files into a folder, which is made if there is none; GenrwError if that cannot be, and then none is."""
+    """Write files into a folder, made if there is none; all of them, or none and a GenrwError."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -59,7 +59,7 @@ class Program:
         options: Options | None = None,
         default_target: str = DEFAULT_TARGET,
     ) -> Program:
-        """Check a `.gen` text. Where the options name no target, it is the one in the headers, else the default."""
+        """Check a `.gen` text. A target that the options leave open is the headers', else the default."""
         file = parse_gen(source.text, source.name)
         options = options or Options(target="")
         chosen = options.target or _header_target(file)

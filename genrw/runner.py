@@ -58,7 +58,8 @@ def _at_stage(program: Program, request: Run) -> tuple[Program, dict[str, int]]:
     """The program as the device takes it, and the device's settings."""
     if request.device == "interpret":
         if request.order:
-            raise error("the interpreter runs all lanes at once: it has no `--order`", remedy="use `--device host`")
+            message = "the interpreter runs all lanes at once: it has no `--order`"
+            raise error(message, remedy="use `--device host`")
         return (program.lower(request.stage) if request.stage else program), {}
     if request.stage is not None:
         raise error("only the interpreter runs a program at a stage", remedy="add `--device interpret`")
@@ -87,7 +88,8 @@ def _input_files(program: Program, given: Sequence[str]) -> dict[str, str]:
         if not sign or not path:
             raise error(f"the input {item!r} names no file", remedy="write `--input name=file.npy`")
         if name not in program.inputs:
-            raise error(f"the program has no input `{name}`", remedy=f"its inputs are {', '.join(program.inputs)}")
+            names = ", ".join(program.inputs)
+            raise error(f"the program has no input `{name}`", remedy=f"its inputs are {names}")
         if name in files:
             raise error(f"the input `{name}` is given twice")
         files[name] = path

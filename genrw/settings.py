@@ -37,7 +37,7 @@ def parse_schedule(text: str) -> dict[str, Any]:
     for item in filter(None, (part.strip() for part in text.split(","))):
         key, sign, value = (part.strip() for part in item.partition("="))
         if not (key and sign and value):
-            raise error(f"the schedule entry {item!r} has no value", remedy="write `--schedule algo=block,block_size=256`")
+            raise error(f"the schedule entry {item!r} has no value", remedy="write `key=value,key=value`")
         if key in entries:
             raise error(f"the schedule gives `{key}` twice")
         entries[key] = _value(value)

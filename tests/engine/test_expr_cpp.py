@@ -117,9 +117,11 @@ def test_names_of_several_types() -> None:
 NUMBERS = [
     (0.1, "float", "0.1f"), (0.1, "double", "0.1"), (1, "float", "1.0f"), (1e-5, "float", "1e-05f"),
     (16777217, "float", "16777216.0f"), (1e39, "float", "gen::infinity<float>()"), (-0.0, "float", "-0.0f"),
-    (math.nan, "double", "gen::nan<double>()"), (0.1, "half", "gen::half(0.1f)"), (3, "bf16", "gen::bf16(3.0f)"),
+    (math.nan, "double", "gen::nan<double>()"), (0.1, "half", "gen::half(0.1f)"),
+    (3, "bf16", "gen::bf16(3.0f)"),
     (-math.inf, "half", "gen::half(-gen::infinity<float>())"), (True, "bool", "true"),
-    (0, "bool", "false"),    (-128, "int8", "-128"), (-(2**31), "int32", "gen::lowest<int>()"), (2**31, "uint32", "2147483648LL"),
+    (0, "bool", "false"), (-128, "int8", "-128"), (-(2**31), "int32", "gen::lowest<int>()"),
+    (2**31, "uint32", "2147483648LL"),
     (-(2**63), "int64", "gen::lowest<gen::int64>()"), (2**64 - 1, "uint64", "18446744073709551615ULL"),
 ]  # fmt: skip
 

@@ -5,7 +5,22 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from genrw.engine.dtypes import CLASSES, DTYPES, dtype_name, in_class, is_dtype, numpy_dtype, promote
+from genrw.engine.dtypes import (
+    CLASSES,
+    DTYPES,
+    converted,
+    dtype_name,
+    has_reciprocal,
+    holds,
+    in_class,
+    is_dtype,
+    numpy_dtype,
+    promote,
+    rounded,
+)
+from genrw.engine.elementwise import convert
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 @pytest.mark.parametrize("name", DTYPES)
@@ -63,3 +78,53 @@ def test_promotion_unlike_numpys() -> None:
     assert promote("half", "int64") == "half"
     assert promote("int64", "uint64") == "int64"
     assert promote("uint64", "int8") == "int64"
+
+
+# ---- constants
+
+FLOATS = st.sampled_from([name for name, dtype in DTYPES.items() if dtype.is_float])
+
+
+def stored(value: float, dtype: str) -> np.ndarray:
+    """An element of a type; floats round once."""
+    with np.errstate(all="ignore"):
+        if DTYPES[dtype].is_float:
+            return np.asarray(convert(np.asarray(value, np.float64), dtype))
+        return np.asarray(value, numpy_dtype(dtype))
+
+
+@given(st.floats() | st.floats(-1e-4, 1e-4) | st.floats(-70000, 70000), FLOATS)
+def test_rounding_is_numpys(value: float, dtype: str) -> None:
+    np.testing.assert_array_equal(rounded(value, dtype), stored(value, dtype).astype(float))
+
+
+@given(st.data())
+def test_constants_convert_as_elements_do(data: st.DataObject) -> None:
+    source, target = (data.draw(st.sampled_from(sorted(DTYPES))) for _ in range(2))
+    limits = DTYPES[source]
+    integer = st.integers(int(limits.smallest), int(limits.largest)) if not limits.is_float else st.just(0)
+    value = data.draw(st.floats() if limits.is_float else st.booleans() if limits.kind == "bool" else integer)
+    with np.errstate(all="ignore"):
+        element = np.asarray(convert(stored(value, source), target))
+    if DTYPES[target].is_float:
+        np.testing.assert_array_equal(converted(value, source, target), element.astype(float))
+    else:
+        assert converted(value, source, target) == element.item()
+
+
+@given(st.sampled_from(sorted(DTYPES)), st.sampled_from(sorted(DTYPES)))
+def test_a_type_that_holds_another_keeps_its_limits(wide: str, narrow: str) -> None:
+    limits = DTYPES[narrow]
+    values = [limits.smallest, limits.largest, limits.epsilon + 1 if limits.is_float else limits.largest - 1]
+    kept = all(converted(converted(v, narrow, wide), wide, narrow) == v for v in values)
+    if holds(wide, narrow):
+        assert kept
+
+
+@given(st.floats(-1e6, 1e6).filter(bool), st.sampled_from(["half", "bf16", "float", "double"]))
+def test_exact_reciprocals(value: float, dtype: str) -> None:
+    element = rounded(value, dtype)
+    if element and has_reciprocal(value, dtype):
+        reciprocal = rounded(1 / element, dtype)
+        assert reciprocal * element == 1
+        assert abs(reciprocal) <= DTYPES[dtype].largest

@@ -1,0 +1,59 @@
+"""Every program of the catalogue means the same at every stage, on the host, and compiles for AMD targets."""
+
+from __future__ import annotations
+
+import pytest
+from programs import MATRIX, PROGRAMS, SEED_TABLE
+from support import (
+    AMD_TARGETS,
+    WAVE32,
+    WAVE64,
+    check_compiles,
+    check_every_stage,
+    check_host,
+    check_last_stage,
+)
+
+_NUMBER = {name: i for i, name in enumerate(PROGRAMS)}
+
+
+def rotated(name: str, choices: tuple[str, ...]) -> str:
+    """One of the choices; the programs take them in turn."""
+    return choices[_NUMBER[name] % len(choices)]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name: str) -> None:
+    """At every stage, on the CPU as a target of its own and as a GPU target's kernel, and as a code object."""
+    text = PROGRAMS[name]
+    gpu = rotated(name, (WAVE64, WAVE32))
+    check_every_stage(text, gpu)
+    check_last_stage(text, "host")
+    check_host(text, gpu)
+    check_host(text, "host", orders=(0,))
+    check_compiles(text, rotated(name, AMD_TARGETS))
+
+
+@pytest.mark.parametrize("target", AMD_TARGETS)
+@pytest.mark.parametrize("name", MATRIX)
+def test_program_on_every_target(name: str, target: str) -> None:
+    check_every_stage(PROGRAMS[name], target)
+    check_compiles(PROGRAMS[name], target)
+
+
+@pytest.mark.parametrize("name", MATRIX)
+@pytest.mark.parametrize("target", [WAVE64, WAVE32, "sm_90"])
+def test_program_in_any_order_of_waves(name: str, target: str) -> None:
+    check_host(PROGRAMS[name], target, seed=1, orders=(0, 1, 2, 3))
+
+
+@pytest.mark.parametrize("name", SEED_TABLE)
+def test_program_by_exact_rules(name: str) -> None:
+    """Without the rules that change rounding."""
+    check_every_stage(PROGRAMS[name], WAVE64, strict=True)
+
+
+@pytest.mark.parametrize("name", SEED_TABLE)
+def test_program_by_classic_schedule(name: str) -> None:
+    """Under the policy that the seed's listings follow."""
+    check_last_stage(PROGRAMS[name], WAVE64, policy="classic")
