@@ -57,9 +57,7 @@ class CodeObject:
     kernels: Mapping[str, KernelReport]
 
 
-def compile_amd(
-    source: str, arch: str, wave_size: int, name: str = "kernel", *, cache: bool = True
-) -> CodeObject:
+def compile_amd(source: str, arch: str, wave_size: int, name: str = "kernel", *, cache: bool = True) -> CodeObject:
     """Compile HIP source for an AMD GPU such as `gfx942`, or take it from the cache.
 
     `name` is the kernel's, for messages.

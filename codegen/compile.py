@@ -14,7 +14,6 @@ from genrw.codegen.printer import KernelSource
 
 if TYPE_CHECKING:
     from genrw.engine.library import Target
-
     from genrw.program import Program
 
 LAUNCH_FILE = "launch.json"

@@ -64,9 +64,7 @@ def run_compiler(command: Sequence[str], kernel: str, stdin: str | None = None) 
     for variable in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"):
         environment.setdefault(variable, str(cache_folder("zig")))
     try:
-        done = subprocess.run(
-            list(command), input=stdin, text=True, capture_output=True, env=environment, check=False
-        )
+        done = subprocess.run(list(command), input=stdin, text=True, capture_output=True, env=environment, check=False)
     except OSError as problem:
         message = f"kernel {kernel}: {command[0]} cannot be run: {problem.strerror}"
         raise error(message, remedy=_NO_HOST_COMPILER) from problem

@@ -10,7 +10,6 @@ from genrw.grammar.diagnostics import error
 
 if TYPE_CHECKING:
     from genrw.codegen.printer import KernelSource
-
     from genrw.program import Program
 
 Prepared = Callable[..., dict[str, Any]]
@@ -38,9 +37,7 @@ class HostDevice:
         loaded = [HostProgram.compile(source) for source in kernels]
         names = list(program.results)
 
-        def run(
-            inputs: Mapping[str, object], *, threads: int | None = None, order: int = 0
-        ) -> dict[str, Any]:
+        def run(inputs: Mapping[str, object], *, threads: int | None = None, order: int = 0) -> dict[str, Any]:
             _check_names(program, inputs)
             written = [kernel(inputs, threads=threads, order=order).values() for kernel in loaded]
             return dict(zip(names, (array for arrays in written for array in arrays), strict=True))

@@ -62,9 +62,7 @@ class HostKernel:
     cooperative: bool
     _library: ctypes.CDLL = field(repr=False)
 
-    def launch(
-        self, arrays: Sequence[Argument], groups: int, *, threads: int | None = None, order: int = 0
-    ) -> None:
+    def launch(self, arrays: Sequence[Argument], groups: int, *, threads: int | None = None, order: int = 0) -> None:
         """Run `groups` workgroups over arrays, in place; numbers stand for arguments that are not pointers.
 
         `order` is a seed: 0 runs groups and waves in turn, any other value shuffles them and starts workgroup

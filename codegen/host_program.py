@@ -33,9 +33,7 @@ class HostProgram:
         )
         return cls(source, kernel)
 
-    def __call__(
-        self, inputs: Mapping[str, object], *, threads: int | None = None, order: int = 0
-    ) -> dict[str, Array]:
+    def __call__(self, inputs: Mapping[str, object], *, threads: int | None = None, order: int = 0) -> dict[str, Array]:
         """Run on arrays by parameter name; gives the written ones. `order` shuffles groups and waves."""
         arguments = self._arguments(inputs)
         self.launch(arguments, threads=threads, order=order)

@@ -11,7 +11,6 @@ from genrw.codegen.printer import Argument, KernelSource
 if TYPE_CHECKING:
     from genrw.codegen.amd import KernelReport
     from genrw.engine.ir import Module, Node
-
     from genrw.program import Program
 
 FORMAT = 1

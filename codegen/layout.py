@@ -50,7 +50,9 @@ def from_memory(memory: Array, lens: tuple[int, ...], strides: tuple[int, ...]) 
 
 
 def _packed(array: Array, strides: tuple[int, ...]) -> bool:
-    return all(n == 1 or own == s * array.itemsize for n, own, s in zip(array.shape, array.strides, strides, strict=True))
+    return all(
+        n == 1 or own == s * array.itemsize for n, own, s in zip(array.shape, array.strides, strides, strict=True)
+    )
 
 
 def poisoned(dtype: str, size: int) -> Array:

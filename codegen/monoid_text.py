@@ -50,9 +50,7 @@ class _Struct:
             names = {k.lstrip("."): v for k, v in names.items()} | {"n": "n"}
             result = result_type(monoid, self.dtype)
             text = self._text(monoid.finish, names, result)
-            lines.append(
-                f"    static GEN_DEVICE {DTYPES[result].cpp} finish(acc a, long long n) {{ return {text}; }}"
-            )
+            lines.append(f"    static GEN_DEVICE {DTYPES[result].cpp} finish(acc a, long long n) {{ return {text}; }}")
         lines.append("};")
         return lines
 

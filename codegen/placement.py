@@ -70,8 +70,8 @@ def place(module: Module, library: Library) -> Placement:
         placed[id(node)] = item
         order.append(item)
         _note_pass(node, library, passes)
-        _classify(item, library, passes)
-    _set_slots(order, library)
+        _classify(item, library)
+    _set_slots(order)
     _sink(order)
     sizes = {p.node.type.size for p in order if p.wide}
     return Placement(tuple(order), tuple(passes[n] for n in sorted(passes)), max(sizes, default=0))
@@ -84,7 +84,7 @@ def _note_pass(node: Node, library: Library, passes: dict[int, Pass]) -> None:
         passes[number] = Pass(number, extent, node)
 
 
-def _classify(item: Placed, library: Library, passes: dict[int, Pass]) -> None:
+def _classify(item: Placed, library: Library) -> None:
     """Is the node computed element by element, and in which pass loop?"""
     node = item.node
     operator = library.operator(node.op)
@@ -106,7 +106,7 @@ def _classify(item: Placed, library: Library, passes: dict[int, Pass]) -> None:
         item.loop = max(loops, default=None)
 
 
-def _set_slots(order: Sequence[Placed], library: Library) -> None:
+def _set_slots(order: Sequence[Placed]) -> None:
     """Slot 2p+1 is the inside of pass p, slot 2p what lies before it; levels count within a slot."""
     for item in order:
         if item.folds_loop:
@@ -116,7 +116,6 @@ def _set_slots(order: Sequence[Placed], library: Library) -> None:
         ready = max((o.slot for o in item.operands), default=0)
         item.slot = ready if item.loop is None else 2 * item.loop + 1
         item.level = max((_level_after(o, item) for o in item.operands if o.slot == item.slot), default=0)
-    _ = library
 
 
 def _level_after(operand: Placed, user: Placed) -> int:

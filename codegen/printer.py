@@ -32,10 +32,76 @@ PRECEDENCES = ("atom", "unary", "mul", "add", "shift", "compare", "equal", "and"
 _LONGEST_INLINE = 72
 _SHARE_VARIABLE = "i"
 _CPP_WORDS = frozenset(
-    "alignas alignof and asm auto bool break case catch char class const constexpr continue default delete do double "
-    "else enum explicit export extern false float for friend goto if inline int long mutable namespace new not "
-    "operator or private protected public register return short signed sizeof static struct switch template this throw "
-    "true try typedef typeid typename union unsigned using virtual void volatile while xor gen i main".split()
+    [
+        "alignas",
+        "alignof",
+        "and",
+        "asm",
+        "auto",
+        "bool",
+        "break",
+        "case",
+        "catch",
+        "char",
+        "class",
+        "const",
+        "constexpr",
+        "continue",
+        "default",
+        "delete",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "explicit",
+        "export",
+        "extern",
+        "false",
+        "float",
+        "for",
+        "friend",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "mutable",
+        "namespace",
+        "new",
+        "not",
+        "operator",
+        "or",
+        "private",
+        "protected",
+        "public",
+        "register",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "template",
+        "this",
+        "throw",
+        "true",
+        "try",
+        "typedef",
+        "typeid",
+        "typename",
+        "union",
+        "unsigned",
+        "using",
+        "virtual",
+        "void",
+        "volatile",
+        "while",
+        "xor",
+        "gen",
+        "i",
+        "main",
+    ]
 )
 
 
@@ -305,7 +371,7 @@ class _Printer:
             self._line(depth, f"{self._cpp_type(item)} {self.names[id(item.node)]};")
         size = self.placement.share
         self._line(depth, "GEN_UNROLL")
-        self._line(depth, f"for (int {_SHARE_VARIABLE} = 0; {_SHARE_VARIABLE} < {size}; ++{_SHARE_VARIABLE}) {{")
+        self._line(depth, f"{_share_head(size)} {{")
         inside = {id(p.node) for p in wide}
         for item in self._with_cheap(wide):
             self._element(item, depth + 1, inside)
@@ -340,7 +406,7 @@ class _Printer:
         if not item.wide or item.cheap or item.node.type.sort == "effect":
             return False
         return any(
-            not u.wide and not u.folds_loop or (u.slot, u.level) != (item.slot, item.level) and not u.folds_loop
+            (not u.wide and not u.folds_loop) or ((u.slot, u.level) != (item.slot, item.level) and not u.folds_loop)
             for u in item.users
         )
 
@@ -354,7 +420,7 @@ class _Printer:
             if operand.node.type.size:
                 self._line(1, f"gen::array<{struct}::acc, {operand.node.type.size}> {name};")
                 self._line(1, "GEN_UNROLL")
-                head = f"for (int {_SHARE_VARIABLE} = 0; {_SHARE_VARIABLE} < {operand.node.type.size}; ++{_SHARE_VARIABLE})"
+                head = _share_head(operand.node.type.size)
                 self._line(1, f"{head} {name}[{_SHARE_VARIABLE}] = {struct}::identity();")
             else:
                 self._line(1, f"{struct}::acc {name} = {struct}::identity();")
@@ -374,7 +440,7 @@ class _Printer:
         if operand.node.type.size and not subscript:
             size = operand.node.type.size
             self._line(depth, "GEN_UNROLL")
-            self._line(depth, f"for (int {_SHARE_VARIABLE} = 0; {_SHARE_VARIABLE} < {size}; ++{_SHARE_VARIABLE})")
+            self._line(depth, _share_head(size))
             index = f"[{_SHARE_VARIABLE}]"
             self._line(depth + 1, f"{target}{index} = {struct}::combine({target}{index}, {value}{index});")
             return
@@ -393,7 +459,7 @@ class _Printer:
         user = item.users[0]
         if user.loop != item.loop or (item.wide and not (user.wide and (item.cheap or self._same_place(item, user)))):
             return False
-        if node.type.sort != "index" and (node.name is not None or user.wide and not item.wide):
+        if node.type.sort != "index" and (node.name is not None or (user.wide and not item.wide)):
             return False
         if user.folds_loop or (node.type.size and not item.wide):
             return False
@@ -430,7 +496,12 @@ class _Printer:
 
     def _about(self, item: Placed) -> dict[str, Any]:
         type_: Type = item.node.type
-        about: dict[str, Any] = {"size": type_.size, "lens": type_.lens, "type": type_.dtype, "elements": type_.elements}
+        about: dict[str, Any] = {
+            "size": type_.size,
+            "lens": type_.lens,
+            "type": type_.dtype,
+            "elements": type_.elements,
+        }
         return about | self.facts.get(id(item.node), {})
 
     def _emit(self, item: Placed, inside: set[int] | None) -> Text:
@@ -505,9 +576,7 @@ class _Printer:
             operator.operand(i).name: self._typed(o, inside, operator, "cond") for i, o in enumerate(item.operands)
         }
         names |= {k: str(v) for k, v in self._attribute_texts(node).items() if k not in names}
-        types = {
-            operator.operand(i).name: DTYPES[o.node.type.dtype].compute for i, o in enumerate(item.operands)
-        }
+        types = {operator.operand(i).name: DTYPES[o.node.type.dtype].compute for i, o in enumerate(item.operands)}
         text, precedence = cpp_expr(operator.decl.means, names, compute, types)
         return self._rounded(operator, node, Text(text, precedence))
 
@@ -535,6 +604,11 @@ class _Printer:
         if struct not in self.monoids:
             self.monoids[struct] = monoid_struct(self.library.monoids[name], dtype)
         return struct
+
+
+def _share_head(size: int) -> str:
+    """The head of a loop over a lane's share."""
+    return f"for (int {_SHARE_VARIABLE} = 0; {_SHARE_VARIABLE} < {size}; ++{_SHARE_VARIABLE})"
 
 
 def _closed(text: Text, outer: str) -> Text:

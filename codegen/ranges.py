@@ -61,4 +61,4 @@ def _declared(
 
 def index_type(facts: Mapping[str, int]) -> str:
     """int where a proof says that it suffices, else long long."""
-    return "int" if -_INT32 <= facts["lo"] and facts["hi"] < _INT32 else "long long"
+    return "int" if facts["lo"] >= -_INT32 and facts["hi"] < _INT32 else "long long"

@@ -8,6 +8,7 @@ from functools import cache, partial, reduce
 from typing import Any
 
 import numpy as np
+
 from genrw.engine import arithmetic, elementwise, tensors
 from genrw.engine.arrays import Array, Values, meet, stored
 from genrw.engine.dtypes import DTYPES
@@ -159,9 +160,7 @@ def _fold(name: str, compute: np.ufunc) -> Callable[..., Value]:
 
     def fold(*operands: Value) -> Value:
         if len(operands) < 2:
-            raise Misuse(
-                f"`{name}` takes two or more tensors; a tensor's own elements are reduced by an operator"
-            )
+            raise Misuse(f"`{name}` takes two or more tensors; a tensor's own elements are reduced by an operator")
         return reduce(apply, operands)
 
     return fold
@@ -234,9 +233,7 @@ def _one_value() -> list[Function]:
 
 def _test(name: str, compute: np.ufunc, x: Value) -> Value:
     _, (values,) = meet(f"`{name}`", (x,))
-    result = (
-        np.asarray(compute(values)) if values.dtype.kind == "f" else np.full(values.shape, name == "isfinite")
-    )
+    result = np.asarray(compute(values)) if values.dtype.kind == "f" else np.full(values.shape, name == "isfinite")
     return Array(result, "bool") if isinstance(x, Array) else bool(result)
 
 
@@ -248,26 +245,20 @@ def _several_values() -> list[Function]:
     return [
         declare("min(x: any, more: any...) -> any", _fold("min", np.minimum), least),
         declare("max(x: any, more: any...) -> any", _fold("max", np.maximum), greatest),
-        declare(
-            "clamp(x: any, low: any, high: any) -> any", clamp, "x, but no less than low nor more than high."
-        ),
+        declare("clamp(x: any, low: any, high: any) -> any", clamp, "x, but no less than low nor more than high."),
         declare("pow(x: any, y: any) -> any", BINARY["**"], "x to the power y."),
         declare(
             "fmod(x: any, y: any) -> any",
             _elementwise("fmod", _NUMBERS, remainder),
             "The remainder of the division rounded towards 0: it has the sign of x.",
         ),
-        declare(
-            "atan2(y: any, x: any) -> any", _elementwise("atan2", "f", np.arctan2), "The angle of (x, y)."
-        ),
+        declare("atan2(y: any, x: any) -> any", _elementwise("atan2", "f", np.arctan2), "The angle of (x, y)."),
         declare(
             "fma(a: any, b: any, c: any) -> any",
             _elementwise("fma", _NUMBERS, _fma),
             "a * b + c, rounded once.",
         ),
-        declare(
-            "where(condition: any, a: any, b: any) -> any", where, "a where the condition holds, else b."
-        ),
+        declare("where(condition: any, a: any, b: any) -> any", where, "a where the condition holds, else b."),
     ]
 
 
@@ -340,9 +331,7 @@ def _movements() -> list[Function]:
             tensors.slice_,
             "A part of a tensor; negative starts and ends count from the end, all are clamped.",
         ),
-        moving(
-            "transpose(x: any, perm: ints) -> any", tensors.transpose, "Axis i is the operand's axis perm[i]."
-        ),
+        moving("transpose(x: any, perm: ints) -> any", tensors.transpose, "Axis i is the operand's axis perm[i]."),
         moving("broadcast_to(x: any, lens: ints) -> any", tensors.broadcast_to, "Repeated to fill a shape."),
         moving(
             "broadcast_axis(x: any, axis: int, out_lens: ints) -> any",

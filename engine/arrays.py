@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from genrw.engine import elementwise
 from genrw.engine.dtypes import DTYPES, dtype_name, numpy_dtype, promote
 from genrw.engine.functions import Misuse, Value, broadcast_lens, describe

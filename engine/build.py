@@ -79,9 +79,7 @@ def build_module(
 def infer_stage(library: Library, ops: Sequence[str]) -> str:
     """The stage of a module without a header: the latest of the stages at which its operators first appear."""
     order = {stage: i for i, stage in enumerate(library.stages)}
-    firsts = [
-        min((order[s] for s in library.operator(op).decl.stages if s in order), default=0) for op in ops
-    ]
+    firsts = [min((order[s] for s in library.operator(op).decl.stages if s in order), default=0) for op in ops]
     latest = max(firsts, default=0)
     return library.stages[latest] if latest else ""
 
@@ -90,15 +88,11 @@ def _header(module: tree.Module, library: Library) -> dict[str, Any]:
     header: dict[str, Any] = {}
     for attribute in module.attributes:
         if attribute.name not in _HEADER:
-            raise error(
-                f"a module header has no `{attribute.name}`", attribute.span, f"it has {', '.join(_HEADER)}"
-            )
+            raise error(f"a module header has no `{attribute.name}`", attribute.span, f"it has {', '.join(_HEADER)}")
         header[attribute.name] = plain(attribute.value)
     if "stage" in header and header["stage"] not in library.stages:
         span = next(a.value_span for a in module.attributes if a.name == "stage")
-        raise error(
-            f"there is no stage `{header['stage']}`", span, f"stages are {', '.join(library.stages)}"
-        )
+        raise error(f"there is no stage `{header['stage']}`", span, f"stages are {', '.join(library.stages)}")
     if "target" in header and header["target"] not in library.targets:
         span = next(a.value_span for a in module.attributes if a.name == "target")
         raise error(f"unknown target `{header['target']}`", span, f"targets are {', '.join(library.targets)}")
@@ -147,9 +141,7 @@ class _Builder:
         part = self.library.boundary("effects" if effects else "result")
         return self.node(part.name, (), tuple(nodes), span, [n.name or "" for n in nodes])
 
-    def instructions(
-        self, module: tree.Module, arguments: Sequence[Node] | None
-    ) -> tuple[list[Node], Span] | None:
+    def instructions(self, module: tree.Module, arguments: Sequence[Node] | None) -> tuple[list[Node], Span] | None:
         """Build all instructions; `arguments` take the place of the parameters of a called module."""
         scope: dict[str, Node | None] = {}
         results: tuple[list[Node], Span] | None = None
@@ -175,16 +167,12 @@ class _Builder:
             self.bind(instruction, made, scope)
         return results
 
-    def bind(
-        self, instruction: tree.Instruction, made: Sequence[Node], scope: dict[str, Node | None]
-    ) -> None:
+    def bind(self, instruction: tree.Instruction, made: Sequence[Node], scope: dict[str, Node | None]) -> None:
         names = instruction.names or (instruction.op.removeprefix("@"),)
         for i, name in enumerate(names):
             if name in scope and instruction.names:
                 span = instruction.name_spans[i] if instruction.name_spans else instruction.span
-                self.problems.append(
-                    Diagnostic(f"`{name}` is already defined", span, "give this result another name")
-                )
+                self.problems.append(Diagnostic(f"`{name}` is already defined", span, "give this result another name"))
             scope[name] = made[i] if i < len(made) else None
 
     def instruction(self, instruction: tree.Instruction, scope: Mapping[str, Node | None]) -> list[Node]:
@@ -252,15 +240,17 @@ class _Builder:
     def tensor_type(self, instruction: tree.Instruction) -> Type:
         node = instruction.type
         if node is None:
-            raise error(
-                f"`{instruction.op}` needs a type", instruction.span, "write it as `-> float{2, 3}`"
-            )
+            raise error(f"`{instruction.op}` needs a type", instruction.span, "write it as `-> float{2, 3}`")
         return self.type(node)
 
     def type(self, node: tree.TypeNode) -> Type:
         dtype = node.dtype or "float"
         if not is_dtype(dtype):
-            raise error(f"unknown type `{dtype}`", node.span, "types are float, half, bf16, double, int8 … int64, bool")
+            raise error(
+                f"unknown type `{dtype}`",
+                node.span,
+                "types are float, half, bf16, double, int8 … int64, bool",
+            )
         for n in (*node.lens, *(node.strides or ())):
             if isinstance(n, str):
                 raise error(f"the length `{n}` is not a number", node.span, "lengths are fixed when lowering")
@@ -273,18 +263,12 @@ class _Builder:
             raise error("the tensor is too large", node.span, "it may have up to 2^48 elements")
         strides = tuple(int(n) for n in node.strides) if node.strides is not None else None
         if strides is not None and len(strides) != len(lens):
-            raise error(
-                f"{len(lens)} lengths need as many strides, not {len(strides)}", node.span
-            )
+            raise error(f"{len(lens)} lengths need as many strides, not {len(strides)}", node.span)
         plain_type = Type("tensor", dtype, lens)
         return plain_type if strides == plain_type.layout else Type("tensor", dtype, lens, strides)
 
-    def operation(
-        self, operator: Operator, instruction: tree.Instruction, operands: Sequence[Node | None]
-    ) -> Node:
-        labels = [
-            o.name if isinstance(o, tree.Ref) else str(o.value).lower() for o in instruction.operands
-        ]
+    def operation(self, operator: Operator, instruction: tree.Instruction, operands: Sequence[Node | None]) -> Node:
+        labels = [o.name if isinstance(o, tree.Ref) else str(o.value).lower() for o in instruction.operands]
         try:
             check_arity(operator, instruction.op, len(operands))
         except TypeProblem as problem:
@@ -293,9 +277,7 @@ class _Builder:
         attributes = self.attributes(operator, instruction, nodes, labels)
         name = self.given_name(instruction)
         try:
-            type_ = infer(
-                self.library, instruction.op, attributes, [n.type for n in nodes], self.context, labels
-            )
+            type_ = infer(self.library, instruction.op, attributes, [n.type for n in nodes], self.context, labels)
         except TypeProblem as problem:
             raise error(problem.message, self.place(instruction, problem), problem.remedy) from None
         self.check_written_type(instruction, type_)
@@ -366,7 +348,9 @@ class _Builder:
             if decl is None:
                 names = ", ".join(operator.attributes) or "none"
                 raise error(
-                    f"`{instruction.op}` has no attribute `{attribute.name}`", attribute.span, f"it has {names}"
+                    f"`{instruction.op}` has no attribute `{attribute.name}`",
+                    attribute.span,
+                    f"it has {names}",
                 )
             if attribute.value is None:
                 raise error(f"attribute `{attribute.name}` has no value", attribute.span, "write `name=value`")
@@ -398,7 +382,9 @@ class _Builder:
             dimensions = "1 dimension" if rank == 1 else f"{rank} dimensions"
             remedy = f"axes run from {-rank} to {rank - 1}" if rank else "it has no axes"
             raise error(
-                f"axis {axis} is out of range for {label}, which has {dimensions}", attribute.value_span, remedy
+                f"axis {axis} is out of range for {label}, which has {dimensions}",
+                attribute.value_span,
+                remedy,
             )
         return axis % rank
 

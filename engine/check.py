@@ -1,4 +1,4 @@
-"""Rules checked before they run: names, attributes, operand counts, variables bound and used, guards that are conditions."""
+"""Rules checked before they run: names, attributes, operand counts, variables, guards."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ class _RuleCheck:
     def __init__(self, library: Library, rule: RuleDecl) -> None:
         self.library, self.rule = library, rule
         self.classes = {
-            b.name
-            for b in rule.for_
-            if isinstance(b.value, Name) and library.members_of(b.value.name) is not None
+            b.name for b in rule.for_ if isinstance(b.value, Name) and library.members_of(b.value.name) is not None
         }
 
     def findings(self) -> Iterator[Diagnostic]:
@@ -81,11 +79,12 @@ class _RuleCheck:
         count, least = len(node.operands) - rest, len(operator.fixed)
         if rest and operator.variadic is not None:
             return
-        if count == least and not rest or (count >= least and operator.variadic is not None):
+        if (count == least and not rest) or (count >= least and operator.variadic is not None):
             return
         many = "or more " if operator.variadic is not None else ""
         yield Diagnostic(
-            f"`{node.op}` takes {least} {many}operand{'' if least == 1 else 's'}, not {len(node.operands)}", node.span
+            f"`{node.op}` takes {least} {many}operand{'' if least == 1 else 's'}, not {len(node.operands)}",
+            node.span,
         )
 
     def _attributes(self, node: OpPattern, operator: Operator, left: bool) -> Iterator[Diagnostic]:
@@ -123,7 +122,7 @@ class _RuleCheck:
         yield from (b.value for b in rule.for_ if b.name not in self.classes)
         for node in nodes(right):
             for attribute in node.attributes:
-                yield attribute.value if attribute.value is not None else Name(attribute.name, span=attribute.span)
+                yield (attribute.value if attribute.value is not None else Name(attribute.name, span=attribute.span))
         yield from (leaf.value for leaf in leaves(right) if isinstance(leaf, NumberPattern))
 
     def _unused(self) -> Iterator[Diagnostic]:

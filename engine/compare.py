@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from genrw.engine.arrays import Values
 from genrw.engine.dtypes import DTYPES, numpy_dtype
 

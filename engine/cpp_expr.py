@@ -73,9 +73,7 @@ def cpp_number(value: float, dtype: str) -> str:
         return "true" if value else "false"
     if DTYPES[dtype].compute != dtype:
         return f"{DTYPES[dtype].cpp}({cpp_number(value, DTYPES[dtype].compute)})"
-    return (
-        _float_literal(float(value), dtype) if DTYPES[dtype].is_float else _integer_literal(int(value), dtype)
-    )
+    return _float_literal(float(value), dtype) if DTYPES[dtype].is_float else _integer_literal(int(value), dtype)
 
 
 def _float_literal(value: float, dtype: str) -> str:
@@ -98,9 +96,7 @@ def _shortest_float(value: float) -> str:
 
 def _integer_literal(value: int, dtype: str) -> str:
     if value == DTYPES[dtype].smallest and dtype in ("int32", "int64"):
-        return (
-            f"gen::lowest<{DTYPES[dtype].cpp}>()"  # C++ has no negative literals: -2147483648 is not an int
-        )
+        return f"gen::lowest<{DTYPES[dtype].cpp}>()"  # C++ has no negative literals: -2147483648 is not an int
     if value > DTYPES["int64"].largest:
         return f"{value}ULL"
     return str(value) if abs(value) <= DTYPES["int32"].largest else f"{value}LL"
@@ -322,9 +318,7 @@ class _Printer:
         if x.precedence != "atom":
             raise error("the operand of `sign` has to be a name or a call to be printed", expr.span)
         zero, one = (self._const(Const(value), dtype).text for value in (0, 1))
-        below = (
-            f"{x.text} < {zero} ? {self._const(Const(-1), dtype).text} : " if DTYPES[dtype].is_signed else ""
-        )
+        below = f"{x.text} < {zero} ? {self._const(Const(-1), dtype).text} : " if DTYPES[dtype].is_signed else ""
         return Cpp(f"{x.text} > {zero} ? {one} : {below}{x.text}", "cond")
 
     def where(self, expr: Call, number: str) -> Cpp:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from genrw.engine.dtypes import DTYPES, dtype_name, numpy_dtype
 
 Values = npt.NDArray[Any]
@@ -78,9 +79,7 @@ def power(a: Values, b: Values) -> Values:
     if a.dtype.kind == "f":
         return np.power(a, b)
     reciprocal = np.where(a == 1, 1, np.where((a == -1) & (a < 0), np.where(b % 2 == 0, 1, -1), 0))
-    return np.where(
-        b < 0, reciprocal.astype(a.dtype), _integer_power(a, np.where(b < 0, np.zeros_like(b), b))
-    )
+    return np.where(b < 0, reciprocal.astype(a.dtype), _integer_power(a, np.where(b < 0, np.zeros_like(b), b)))
 
 
 def _integer_power(a: Values, b: Values) -> Values:
@@ -213,8 +212,6 @@ def _rounded_to_odd(x: Values) -> Values:
     wide = np.asarray(_as_float(x))
     near = np.asarray(wide.astype(np.float32))
     inexact = np.isfinite(near) & (near.astype(np.float64) != wide)
-    towards_zero = np.where(
-        np.abs(near.astype(np.float64)) > np.abs(wide), np.nextafter(near, np.float32(0)), near
-    )
+    towards_zero = np.where(np.abs(near.astype(np.float64)) > np.abs(wide), np.nextafter(near, np.float32(0)), near)
     odd = (towards_zero.view(np.uint32) | np.uint32(1)).view(np.float32)
     return np.where(inexact, odd, near)

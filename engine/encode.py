@@ -81,7 +81,10 @@ class Spans:
     def __call__(self, span: Span) -> Any:
         known = self._files.get(id(span.source))
         if known is None:
-            known = self._files[id(span.source)] = (span.source, egg.SrcFile(span.source.name, span.source.text))
+            known = self._files[id(span.source)] = (
+                span.source,
+                egg.SrcFile(span.source.name, span.source.text),
+            )
         text = span.source.text
         start = len(text[: span.start].encode())
         return egg.EgglogSpan(known[1], start, start + len(text[span.start : span.end].encode()))
@@ -134,7 +137,9 @@ class _Encoder:
             p.value.name for p in leaves(variant.left) if isinstance(p, NumberPattern) and isinstance(p.value, Name)
         }
         self.loops = [b for b in variant.rule.for_ if not self._is_class(b.value)]
-        self.classes = {b.name: b.value.name for b in variant.rule.for_ if isinstance(b.value, Name) and self._is_class(b.value)}
+        self.classes = {
+            b.name: b.value.name for b in variant.rule.for_ if isinstance(b.value, Name) and self._is_class(b.value)
+        }
         self.class_vars: dict[str, Any] = {}
         self.outputs: list[tuple[str, Any]] = []
         self.actions: list[Any] = []
@@ -150,7 +155,7 @@ class _Encoder:
     def call(self, name: str, *args: Any) -> Any:
         return egg.Call(self.span, name, list(args))
 
-    def int(self, value: int) -> Any:
+    def integer(self, value: int) -> Any:
         return egg.Lit(self.span, egg.Int(value))
 
     def text(self, value: str) -> Any:
@@ -162,7 +167,7 @@ class _Encoder:
     # ---- the left side
 
     def encoded(self, ask_guards: bool = False) -> Encoded:
-        self._match(self.variant.left, 0)
+        self._match()
         self._demand_constraints()
         guard = None if ask_guards and self.variant.guard is not None else self._native_guard()
         right = self._template(self.variant.right)
@@ -176,11 +181,9 @@ class _Encoder:
         self._need_context()
         inputs = list(self.inputs.values())
         terms = [i.term for i in inputs]
-        demand = egg.Expr_(self.span, self.call(demand_table(len(inputs)), self.int(self.number), *terms))
+        demand = egg.Expr_(self.span, self.call(demand_table(len(inputs)), self.integer(self.number), *terms))
         outs = [self.var(f"o:{i}") for i in range(len(self.outputs))]
-        answer = egg.Fact(
-            self.call(answer_table(len(inputs), len(outs)), self.int(self.number), *terms, *outs)
-        )
+        answer = egg.Fact(self.call(answer_table(len(inputs), len(outs)), self.integer(self.number), *terms, *outs))
         commands = [
             self._rule("/ask", self.facts, [demand]),
             self._rule("", [*self.facts, answer], self._head(right)),
@@ -202,14 +205,14 @@ class _Encoder:
     def _head(self, right: Any) -> list[Any]:
         root = self.var("e:0")
         head = [egg.Union(self.span, root, right), *self.actions]
-        head.append(egg.Expr_(self.span, self.call("why", root, self.int(self.rule_id))))
+        head.append(egg.Expr_(self.span, self.call("why", root, self.integer(self.rule_id))))
         if self.variant.rule.replaces:
             head.append(self._subsume())
         return head
 
     def _subsume(self) -> Any:
         pattern = self.left[0]
-        args = [self._op_term(pattern, 0), self.var("a:0")]
+        args = [self._op_term(pattern), self.var("a:0")]
         args += [self._operand_term(o) for o in pattern.operands]
         return egg.Change(self.span, egg.Subsume(), constructor(len(pattern.operands)), args)
 
@@ -224,22 +227,22 @@ class _Encoder:
         if isinstance(pattern.value, Name):
             return self.call("Num", self.var(f"n:{pattern.value.name}"))
         assert isinstance(pattern.value, Const)
-        return self.call("Num", self.int(int(pattern.value.value)))
+        return self.call("Num", self.integer(int(pattern.value.value)))
 
-    def _match(self, pattern: Pattern, _depth: int) -> None:
+    def _match(self) -> None:
         """Facts for every node of the left side, parents first."""
         for i, node in enumerate(self.left):
             self.arities.add(len(node.operands))
             terms = [self._operand_term(o) for o in node.operands]
-            term = self.call(constructor(len(terms)), self._op_term(node, i), self.var(f"a:{i}"), *terms)
+            term = self.call(constructor(len(terms)), self._op_term(node), self.var(f"a:{i}"), *terms)
             self.facts.append(self.eq(self.var(f"e:{i}"), term))
             self._bind_attributes(node, i)
 
-    def _op_term(self, node: OpPattern, index: int) -> Any:
+    def _op_term(self, node: OpPattern) -> Any:
         if node.family is not None:
             if node.family in self.library.monoids:
                 return self.text(node.op.replace("{}", node.family))
-            return self._class_var(node.family, node.op.replace("{}", "{" + self._family_of(node).decl.family + "}"))
+            return self._class_var(node.family, self._family_of(node).name)
         if node.op in self.classes:
             return self._class_var(node.op, self.classes[node.op])
         return self.text(node.op)
@@ -256,9 +259,7 @@ class _Encoder:
         if name not in self.class_vars:
             self.class_vars[name] = self.var(f"f:{name}")
             self.facts.append(
-                egg.Fact(
-                    self.call("member", self.text(class_name), self.class_vars[name], self.var(f"k:{name}"))
-                )
+                egg.Fact(self.call("member", self.text(class_name), self.class_vars[name], self.var(f"k:{name}")))
             )
         return self.class_vars[name]
 
@@ -394,7 +395,10 @@ class _Encoder:
         self.arities.add(len(pattern.operands))
         operands = [self._template(o) for o in pattern.operands]
         term = self.call(
-            constructor(len(operands)), self._template_op(pattern), self._template_attributes(pattern), *operands
+            constructor(len(operands)),
+            self._template_op(pattern),
+            self._template_attributes(pattern),
+            *operands,
         )
         if pattern is not self.variant.right:
             self._inner(pattern, term)
@@ -402,7 +406,7 @@ class _Encoder:
 
     def _inner(self, pattern: OpPattern, term: Any) -> None:
         """Provenance of a node below the root, and its type where later rules may ask for it."""
-        self.actions.append(egg.Expr_(self.span, self.call("why", term, self.int(self.rule_id))))
+        self.actions.append(egg.Expr_(self.span, self.call("why", term, self.integer(self.rule_id))))
         if self._is_tensor(pattern):
             self._need_pattern_type(pattern)
             self.outputs.append(("type", pattern))
@@ -478,7 +482,7 @@ class _Encoder:
             return self.var(f"a:{same}")
         operator = self._declaration(pattern)
         if operator is not None and not operator.attributes:
-            return self.call("&", self.var("a:0"), self.int(CONTEXT_MASK))
+            return self.call("&", self.var("a:0"), self.integer(CONTEXT_MASK))
         self._need_template_attributes(pattern)
         self.outputs.append(("attributes", pattern))
         return self.var(f"o:{len(self.outputs) - 1}")
@@ -522,12 +526,10 @@ class _Answerer:
         self.guard = [self._compile(g) for g in late]
         self.computed = [(b.name, self._compile(b.value)) for b in self.variant.with_]
         self.loops = [(b.name, self._compile(b.value)) for b in encoder.loops]
-        self.constraints = [
-            (index, name, self._compile(value)) for index, name, value in encoder.constraints
-        ]
-        self.values = {
-            p.name for p in leaves(self.variant.left) if isinstance(p, VarPattern)
-        } | {n.binds for n in encoder.left if n.binds}
+        self.constraints = [(index, name, self._compile(value)) for index, name, value in encoder.constraints]
+        self.values = {p.name for p in leaves(self.variant.left) if isinstance(p, VarPattern)} | {
+            n.binds for n in encoder.left if n.binds
+        }
         self.outputs = [self._output(kind, item) for kind, item in encoder.outputs]
 
     def _compile(self, expr: Expr) -> Evaluator:
@@ -581,7 +583,9 @@ class _Answerer:
         choices: list[dict[str, Any]] = [{}]
         for name, source in self.loops:
             choices = [
-                {**choice, name: value} for choice in choices for value in source(_Lazy({**env, **choice}, self.computed))
+                {**choice, name: value}
+                for choice in choices
+                for value in source(_Lazy({**env, **choice}, self.computed))
             ]
         return choices
 
@@ -649,7 +653,7 @@ class _Answerer:
         source = self.encoder._copied_from(pattern) if pattern.open_attributes else None
 
         def make(env: Mapping[str, Any]) -> Attributes:
-            values = dict(env[f"a:{source}"]) if source is not None else {}
+            values: dict[str, Any] = dict(env[f"a:{source}"]) if source is not None else {}
             values.update((name, _plain(value(env))) for name, value in given)
             operator = self.library.operator(self._operator_name(pattern, env))
             values = {k: _coerce(operator, k, v) for k, v in values.items()}

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
 from genrw.engine.arrays import Array, stored
 from genrw.engine.dtypes import DTYPES, numpy_dtype
 from genrw.engine.fold import Folds, fold_functions

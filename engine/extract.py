@@ -47,7 +47,9 @@ class Extractor:
     def alternatives(self, module: Module) -> list[tuple[float, ENode]]:
         """The legal nodes of a module's root class with their own costs, cheapest first."""
         root = self.graph.class_of[self.graph.ids[id(module.root)]]
-        rated = [(cost, self._order(root, n), n) for n in self.graph.classes[root] if (cost := self._cost(n)) is not None]
+        rated = [
+            (cost, self._order(root, n), n) for n in self.graph.classes[root] if (cost := self._cost(n)) is not None
+        ]
         rated.sort(key=lambda r: r[:2])
         return [(cost, node) for cost, _, node in rated]
 
@@ -232,10 +234,10 @@ def written_nodes(graph: Saturated, modules: Sequence[Module], library: Library)
             if known is None or (known.name is None and node.name is not None):
                 written[number] = node
     elements = {op.name for op in library.operators.values() if op.role == "element"}
-    for number, nodes in graph.classes.items():
-        for node in nodes:
-            if node.op in elements and node.operands[0] in written:
+    for number, members in graph.classes.items():
+        for member in members:
+            if member.op in elements and member.operands[0] in written:
                 known = written.get(number)
                 if known is None or known.name is None:
-                    written[number] = written[node.operands[0]]
+                    written[number] = written[member.operands[0]]
     return written

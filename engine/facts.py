@@ -53,7 +53,13 @@ class _FactEncoder(_Encoder):
     """A rule whose right side is numbers that become facts of the matched node."""
 
     def __init__(
-        self, operator: Operator, values: dict[str, Expr], number: int, library: Library, spans: Spans, ruleset: str
+        self,
+        operator: Operator,
+        values: dict[str, Expr],
+        number: int,
+        library: Library,
+        spans: Spans,
+        ruleset: str,
     ) -> None:
         decl = operator.decl
         pattern = OpPattern(

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+
 from genrw.engine.arrays import Array, stored
 from genrw.engine.functions import Function, Misuse, Value, declare, normalise_axes
 from genrw.engine.library import Library
@@ -57,9 +58,7 @@ class Folds:
 class Fold:
     """A monoid over elements of one type."""
 
-    def __init__(
-        self, monoid: MonoidDecl, dtype: str, compile_: Callable[[Expr], Meaning], precise: bool
-    ) -> None:
+    def __init__(self, monoid: MonoidDecl, dtype: str, compile_: Callable[[Expr], Meaning], precise: bool) -> None:
         self.monoid, self.dtype, self.precise, self._compile = monoid, dtype, precise, compile_
 
     @cached_property
@@ -94,8 +93,7 @@ class Fold:
     def _fields(self, meanings: Mapping[str, Meaning], env: Mapping[str, Any]) -> Accumulator:
         env = {"type": self.dtype, **env}
         return tuple(
-            stored(np.asarray(meanings[name](env, dtype)), dtype, self.precise)
-            for name, dtype in self.fields.items()
+            stored(np.asarray(meanings[name](env, dtype)), dtype, self.precise) for name, dtype in self.fields.items()
         )
 
     def _named(self, accumulator: Accumulator) -> Value:

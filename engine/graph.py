@@ -1,4 +1,4 @@
-"""Facts about a program's graph that rules may ask for: fold depth, number of users, which fold a node is, its place."""
+"""Facts about a program's graph that rules may ask for: fold depth, users, place."""
 
 from __future__ import annotations
 

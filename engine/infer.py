@@ -48,7 +48,7 @@ def infer(
     check_arity(operator, name, len(operands))
     dtypes = _match_operands(operator, name, operands, labels)
     env = environment(operator, member, attributes, operands, dtypes, context)
-    _check_requirements(operator, env, labels, operands)
+    _check_requirements(operator, env, labels)
     if operator.result_sort is None:
         return _pointwise_result(operator, name, operands, labels, dtypes, env)
     return _declared_result(operator, env)
@@ -82,13 +82,12 @@ def check_arity(operator: Operator, name: str, count: int) -> None:
     plural = "" if wanted == "1" else "s"
     names = ", ".join(o.name + ("..." if o.variadic else "") for o in operator.decl.operands)
     raise TypeProblem(
-        f"`{name}` takes {wanted} operand{plural}, not {count}", f"its operands are ({names})" if names else None
+        f"`{name}` takes {wanted} operand{plural}, not {count}",
+        f"its operands are ({names})" if names else None,
     )
 
 
-def _match_operands(
-    operator: Operator, name: str, operands: Sequence[Type], labels: Sequence[str]
-) -> dict[str, str]:
+def _match_operands(operator: Operator, name: str, operands: Sequence[Type], labels: Sequence[str]) -> dict[str, str]:
     """Check sorts and dtypes of the operands; returns what the dtype variables stand for."""
     bounds = dict(operator.decl.where)
     bound_by: dict[str, str] = {}
@@ -142,9 +141,7 @@ def _check_sort(decl: OperandDecl, name: str, type_: Type, label: str, position:
         )
 
 
-def _check_requirements(
-    operator: Operator, env: Mapping[str, Any], labels: Sequence[str], operands: Sequence[Type]
-) -> None:
+def _check_requirements(operator: Operator, env: Mapping[str, Any], labels: Sequence[str]) -> None:
     for (condition, message), decl in zip(operator.requirements, operator.decl.requires, strict=True):
         try:
             holds = condition(env)
@@ -163,10 +160,7 @@ def _fill(message: str, env: Mapping[str, Any], labels: Mapping[str, str]) -> st
     for part in parts[1:]:
         hole, _, after = part.partition("}")
         base, _, member = hole.partition(".")
-        if member:
-            value = env[base].member(member)
-        else:
-            value = labels.get(base, env.get(base))
+        value = env[base].member(member) if member else labels.get(base, env.get(base))
         text += show(value) + after
     return text
 

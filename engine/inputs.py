@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+
 from genrw.engine.arrays import Values, stored
 from genrw.engine.dtypes import DTYPES, numpy_dtype
 from genrw.engine.expr import free_names
@@ -82,9 +83,7 @@ class _Draw:
             memory[good] = tried[good]
         if not np.all(self._fine(memory[self.places])):
             name = self.parameter.attribute("name")
-            raise error(
-                f"no values found for the input `{name}` that its operators take", self.parameter.span
-            )
+            raise error(f"no values found for the input `{name}` that its operators take", self.parameter.span)
         return memory[self.places]
 
     def _fine(self, values: Values) -> Values:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+
 from genrw.engine.arrays import Array, Values, stored
 from genrw.engine.dtypes import dtype_name
 from genrw.engine.evaluate import Evaluator, at_node
@@ -130,9 +131,7 @@ def _tensor_results(
     return _named(module, {name: outputs[name] for name in written})
 
 
-def _tensor_value(
-    node: Node, evaluator: Evaluator, values: Mapping[int, Value], inputs: Mapping[str, Array]
-) -> Value:
+def _tensor_value(node: Node, evaluator: Evaluator, values: Mapping[int, Value], inputs: Mapping[str, Array]) -> Value:
     library = evaluator.library
     role = library.role(node.op)
     if node.op == library.boundary("input").name:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
 from genrw.engine.arrays import Array, Values, storage
 from genrw.engine.dtypes import DTYPES, numpy_dtype
 from genrw.engine.evaluate import Evaluator, at_node

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+
 from genrw.engine.arrays import Array, Values, meet
 from genrw.engine.fold import Accumulator, Folds, closed, opened
 from genrw.engine.functions import Function, Misuse, Value, declare, describe
@@ -246,9 +247,7 @@ def lane_functions(lanes: Lanes) -> dict[str, Function]:
             "0, 1 … over a lane's share: of so many elements, or of as many as a value has.",
         ),
         declare("total(xs: list) -> any", total, "The sum of a list of indices."),
-        declare(
-            "aligned(i: any, n: int) -> any", aligned_to, "The index itself, which has to be a multiple of n."
-        ),
+        declare("aligned(i: any, n: int) -> any", aligned_to, "The index itself, which has to be a multiple of n."),
         declare(
             "element(x: any, i: any, fill: any?) -> any",
             lanes.element,

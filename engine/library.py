@@ -94,9 +94,7 @@ class Operator:
     @cached_property
     def defaults(self) -> dict[str, Evaluator]:
         """The attributes' defaults, as functions of the context."""
-        return {
-            a.name: self.scope.compile(a.default) for a in self.decl.attributes if a.default is not None
-        }
+        return {a.name: self.scope.compile(a.default) for a in self.decl.attributes if a.default is not None}
 
     @cached_property
     def result_sort(self) -> str | None:
@@ -318,10 +316,7 @@ class _Gatherer:
                     found = frozenset({name})
                 if found is None:
                     remedy = library.suggest(name)
-                    self.problems.append(
-                        Diagnostic(f"`{name}` is neither an operator nor a class", decl.span, remedy)
-                    )
+                    self.problems.append(Diagnostic(f"`{name}` is neither an operator nor a class", decl.span, remedy))
                     continue
                 members = members | found if sign == "+" else members - found
         return frozenset(members)
-

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from genrw.engine.arrays import Values
 from genrw.engine.functions import Misuse
 from genrw.engine.types import Type

@@ -9,7 +9,7 @@ from genrw.engine.functions import Function, Misuse, declare
 from genrw.grammar.rw_tree import MonoidDecl
 
 
-def accumulate_type(monoid: MonoidDecl, dtype: string) -> str:
+def accumulate_type(monoid: MonoidDecl, dtype: str) -> str:
     """The element type in which a fold over `dtype` computes."""
     for compute, dtypes in monoid.accumulate:
         if dtype in dtypes:
@@ -17,7 +17,7 @@ def accumulate_type(monoid: MonoidDecl, dtype: string) -> str:
     return dtype
 
 
-def accumulator(monoid: MonoidDecl, dtype: string) -> str:
+def accumulator(monoid: MonoidDecl, dtype: str) -> str:
     """The type of the accumulator: the element type, or `NAME.dtype` for a monoid with several fields."""
     return f"{monoid.name}.{dtype}" if monoid.carry else dtype
 
@@ -27,7 +27,7 @@ def element_type(accumulator_type: str) -> str:
     return accumulator_type.rpartition(".")[2]
 
 
-def result_type(monoid: MonoidDecl, dtype: string) -> str:
+def result_type(monoid: MonoidDecl, dtype: str) -> str:
     """The element type of the fold's result."""
     return monoid.result or dtype
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
 from genrw.engine import array_functions as operations
 from genrw.engine.arrays import Array, adopt, holds_array
 from genrw.engine.expr import FAULTS, Compiler, Env, Frame, Run, Scope, checked, fault

@@ -42,7 +42,7 @@ class Options:
 
 @dataclass
 class Trace:
-    """What lowering did: each rule's use of its guard, which rules fired and which survived, and the schedules rated."""
+    """What lowering did: each guard's use, the rules that fired and those that survived, the schedules rated."""
 
     uses: dict[str, RuleUse] = field(default_factory=dict)
     fired: set[str] = field(default_factory=set)
@@ -129,7 +129,7 @@ class Pipeline:
                 raise error(
                     f"module `{module.name}` is already at stage `{module.stage}`",
                     module.span,
-                    f"ask for {' or '.join(self.stages[self.done(module):])}",
+                    f"ask for {' or '.join(self.stages[self.done(module) :])}",
                 )
         for i in range(last + 1):
             todo = [k for k, m in enumerate(current) if self.done(m) < i]
@@ -230,7 +230,7 @@ class Pipeline:
         """Take the cheapest schedule that agrees with what is pinned."""
         pinned = {**module.schedule, **options.schedule}
         root = graph.class_of[graph.ids[id(module.root)]]
-        rated = []
+        rated: list[tuple[float, Mapping[str, Any], tuple[str, ...]]] = []
         for cost, node in kernels:
             schedule = dict(graph.interner.attributes(node.attributes))
             unknown = [k for k in pinned if k not in schedule]
@@ -258,9 +258,7 @@ class Pipeline:
             names = node_names(module, self.library)
             results = [names[id(n)] for n in module.root.operands]
             outputs.update(zip((n.attribute("name") for n in added), results, strict=False))
-        return replace(
-            module, root=root, parameters=tuple(parameters + added), stage=stage, outputs=outputs
-        )
+        return replace(module, root=root, parameters=tuple(parameters + added), stage=stage, outputs=outputs)
 
     def _record(self, graph: Saturated, trace: Trace) -> None:
         for key, use in graph.answered.uses.items():
@@ -280,6 +278,4 @@ def require_stage(library: Library, rule: RuleDecl) -> None:
     """GenrwError if a rule belongs to no stage of the pipeline."""
     stages = (rule.stage or "").replace(",", " ").split()
     if not stages or any(s not in library.stages for s in stages):
-        raise GenrwError(
-            error(f"rule `{rule.name}` is in no stage of the pipeline", rule.name_span).diagnostics
-        )
+        raise GenrwError(error(f"rule `{rule.name}` is in no stage of the pipeline", rule.name_span).diagnostics)

@@ -34,9 +34,7 @@ def relevant_rules(
     return tuple(r for r in rules if r.name in found), frozenset(reachable)
 
 
-def _directions(
-    rule: RuleDecl, library: Library
-) -> Iterable[tuple[Sequence[frozenset[str]], frozenset[str]]]:
+def _directions(rule: RuleDecl, library: Library) -> Iterable[tuple[Sequence[frozenset[str]], frozenset[str]]]:
     """For each direction, the operators that each node of the left side may be, and those that the right side makes."""
     sides = _operators(rule.left, rule, library), _operators(rule.right, rule, library)
     yield sides[0], frozenset().union(*sides[1])

@@ -85,11 +85,11 @@ def _stored(node: Node) -> Node:
 def space_record(module: Module, library: Library) -> Record:
     """The space as rules see it.
 
-    lens, axes; `inputs`, the number of parameters; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least; `operations`
-    per element; `folds`, their number; `passes` over a row that is not kept; `scattered`, the
-    operators whose neighbouring results lie apart in their operands; `item`, the bytes of the smallest element type read or written; `wide` those of
-    the largest; `min_stride`, the least distance of neighbours along a row in any parameter; `fast`, whether the last
-    axis longer than 1 is part of the row.
+    lens, axes; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least;
+    `inputs`, the number of parameters; `operations` per element; `folds`, their number; `passes` over a row that is
+    not kept; `scattered`, the operators whose neighbouring results lie apart in their operands; `item`, the bytes of
+    the smallest element type read or written, `wide` those of the largest; `min_stride`, the least distance of
+    neighbours along a row in any parameter; `fast`, whether the last axis longer than 1 is part of the row.
     """
     lens, axes = module.space or (), module.axes
     tensors = [*module.parameters, *(_stored(n) for n in module.root.operands)]

@@ -20,8 +20,8 @@ from genrw.engine.encode import (
     demand_table,
     encode,
 )
-from genrw.engine.facts import RANGE_FACTS, encode_facts
 from genrw.engine.expr import member_uses
+from genrw.engine.facts import RANGE_FACTS, encode_facts
 from genrw.engine.graph import GraphFacts
 from genrw.engine.interner import Interner
 from genrw.engine.ir import Module, walk
@@ -131,9 +131,7 @@ class StageEngine:
                     self.names.append(variant.key)
                     self.builds.append(built_operators(rule, variant.key, self.library))
                 rule_id = self.names.index(variant.key)
-                made = encode(
-                    variant, len(self.answers), rule_id, self.library, spans, _RULES, self.ask_guards
-                )
+                made = encode(variant, len(self.answers), rule_id, self.library, spans, _RULES, self.ask_guards)
                 self.answers.append((variant.key, made.answer))
                 encoded.append(made)
         if any(_uses_ranges(rule) for rule in self.rules):
@@ -163,9 +161,7 @@ class StageEngine:
         merges = {"ty": "min", "depth": "min", "uses": "max", "fold": "min", "order": "min"}
         merges |= {"lo": "max", "hi": "min", "pow2": "max", "size": "min"}
         for name, merge in merges.items():
-            commands.append(
-                egg.FunctionCommand(sp, name, egg.Schema(["T"], "i64"), egg.Call(sp, merge, [old, new]))
-            )
+            commands.append(egg.FunctionCommand(sp, name, egg.Schema(["T"], "i64"), egg.Call(sp, merge, [old, new])))
         for inputs in sorted({e.inputs for e in encoded if e.answer}):
             commands.append(egg.Relation(sp, demand_table(inputs), ["i64"] * (inputs + 1)))
         for inputs, outputs in sorted({(e.inputs, e.outputs) for e in encoded if e.answer}):
@@ -201,15 +197,17 @@ class StageEngine:
     def _members(self, sp: Any) -> list[Any]:
         """Which operators belong to the classes that rules name."""
         ids = {name: i for i, name in enumerate(self.library.names)}
-        sets: dict[str, Iterable[str]] = {
-            f.name: self.library.family_members(f) for f in self.library.families
-        }
+        sets: dict[str, Iterable[str]] = {f.name: self.library.family_members(f) for f in self.library.families}
         wanted = {b.value.name for r in self.rules for b in r.for_ if hasattr(b.value, "name")}
         sets.update((name, found) for name in wanted if (found := self.library.members_of(name)) is not None)
         commands: list[Any] = []
         for class_name in sorted(sets):
             for op in sorted(self.operators.intersection(sets[class_name])):
-                args = [egg.Lit(sp, egg.String(class_name)), egg.Lit(sp, egg.String(op)), egg.Lit(sp, egg.Int(ids[op]))]
+                args = [
+                    egg.Lit(sp, egg.String(class_name)),
+                    egg.Lit(sp, egg.String(op)),
+                    egg.Lit(sp, egg.Int(ids[op])),
+                ]
                 commands.append(egg.ActionCommand(egg.Expr_(sp, egg.Call(sp, "member", args))))
         for op, number in ids.items():
             if op not in self.operators:
@@ -272,9 +270,7 @@ class StageEngine:
 
     def _saturate_set(self, ruleset: str) -> None:
         sp = Spans()(NOWHERE)
-        self.graph.run_program(
-            egg.RunSchedule(egg.Saturate(sp, egg.Run(sp, egg.RunConfig(ruleset))))
-        )
+        self.graph.run_program(egg.RunSchedule(egg.Saturate(sp, egg.Run(sp, egg.RunConfig(ruleset)))))
 
     def _saturate(self, interner: Interner, kernels: int) -> Answered:
         """Run rules and answer their demands until nothing changes, within the limits."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from genrw.engine.dtypes import in_range
 from genrw.engine.functions import (
     Misuse,

@@ -135,7 +135,7 @@ class _Writer:
 
     def _instruction(self, node: Node, inline: set[int]) -> tree.Instruction:
         name = self.names[id(node)]
-        names = (name,) if name != node.op or node.type.sort != "effect" else (name,)
+        names = (name,)
         parts = ("constant", "scalar")
         if node.op in {self.library.boundary(part).name for part in parts}:
             value = node.attribute("value")

@@ -1,4 +1,4 @@
-"""One rule as written, spelled out: both directions, every arity of its rest operands, both orders of commutative operators."""
+"""One rule as written, spelled out: both directions, every arity, both orders of commutative operators."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _rest_counts(
         operator = library.operator(name)
         least = len(operator.fixed)
         counts.update(range(least, widest + 1) if operator.variadic is not None else (least,))
-    return sorted(c - others for c in counts if 0 < c - others)
+    return sorted(c - others for c in counts if c - others > 0)
 
 
 def pattern_operators(pattern: OpPattern, rule: RuleDecl, library: Library) -> frozenset[str]:

@@ -81,9 +81,7 @@ def source_text(program: Program) -> str:
     return "\n".join(kernel.text for kernel in program.kernels())
 
 
-def compile(
-    program: Program | str | Path, target: str | None = None, **settings: Any
-) -> Executable:
+def compile(program: Program | str | Path, target: str | None = None, **settings: Any) -> Executable:
     """Compile the program for the CPU: as a target's kernels, by default the CPU's own.
 
     The result is called on arrays: in the parameters' order or by their names. Settings are those of `load`.

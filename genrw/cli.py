@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,20 +22,11 @@ rules_app = typer.Typer(help="What the rules are, and which of them programs use
 app.add_typer(rules_app, name="rules")
 
 
-class DeviceName(StrEnum):
-    """The devices that `run` offers."""
-
-    host = "host"
-    interpret = "interpret"
-
-
 _STDIN = "-"
 _ALL_STAGES = "all"
 
-File = Annotated[str, typer.Argument(help="A .gen program; - is standard input.")]
-Target = Annotated[
-    str | None, typer.Option("--target", metavar="T", help="The machine to lower for: gfx942, host, …")
-]
+File = Annotated[str, typer.Argument(metavar="FILE", help="A .gen program; - is standard input.")]
+Target = Annotated[str | None, typer.Option("--target", metavar="T", help="The machine to lower for: gfx942, host, …")]
 Rules = Annotated[
     list[Path] | None, typer.Option("--rules", metavar="DIR", help="A folder of rules to add; any number.")
 ]
@@ -44,9 +34,7 @@ NoShipped = Annotated[bool, typer.Option("--no-shipped-rules", help="Use the rul
 Strict = Annotated[bool, typer.Option("--strict", help="Use exact rules only.")]
 Schedule = Annotated[
     str | None,
-    typer.Option(
-        "--schedule", metavar="K=V,…", help="Pin entries of the schedule; policy=NAME chooses the others."
-    ),
+    typer.Option("--schedule", metavar="K=V,…", help="Pin entries of the schedule; policy=NAME chooses the others."),
 ]
 Output = Annotated[Path | None, typer.Option("-o", metavar="FILE", help="Write there, not to stdout.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -56,7 +44,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def lower(
     file: File,
     stage: Annotated[
-        str | None, typer.Option("--stage", metavar="S", help="The stage to print, or all. [default: the last]")
+        str | None, typer.Option("--stage", metavar="S", help="The stage to print, or all; else the last.")
     ] = None,
     target: Target = None,
     rules: Rules = None,
@@ -94,12 +82,12 @@ def emit(
 @app.command("compile")
 def compile_command(
     file: File,
+    output: Annotated[Path, typer.Option("-o", metavar="DIR", help="The folder to write to.")],
     target: Target = None,
     rules: Rules = None,
     no_shipped_rules: NoShipped = False,
     strict: Strict = False,
     schedule: Schedule = None,
-    output: Annotated[Path, typer.Option("-o", metavar="DIR", help="The folder to write to.")] = Path("."),
 ) -> int:
     """Write NAME.hip, NAME.co (for AMD targets) and launch.json."""
     from genrw.codegen.compile import compile_program
@@ -114,7 +102,7 @@ def compile_command(
 @app.command()
 def run(
     file: File,
-    device: Annotated[DeviceName, typer.Option("--device", help="What to run on.")] = DeviceName.host,
+    device: Annotated[str, typer.Option("--device", metavar="D", help="host or interpret.")] = "host",
     stage: Annotated[
         str | None, typer.Option("--stage", metavar="S", help="The stage that the interpreter runs.")
     ] = None,
@@ -139,7 +127,7 @@ def run(
     from genrw.runner import run as run_program
 
     program = _load(file, _settings(target, strict, schedule, rules, no_shipped_rules), HOST_TARGET)
-    return run_program(program, Run(device.value, stage, tuple(inputs or ()), check, seed, save, order))
+    return run_program(program, Run(device, stage, tuple(inputs or ()), check, seed, save, order))
 
 
 @app.command()

@@ -56,6 +56,9 @@ class Executable:
             message = f"the program takes {len(self.inputs)} arrays, not {len(arrays)}"
             raise error(message, remedy=self._takes())
         bound = dict(zip(self.inputs, arrays, strict=False))
+        unknown = next((name for name in named if name not in self.inputs), None)
+        if unknown is not None:
+            raise error(f"the program has no input `{unknown}`", remedy=self._takes())
         twice = next((name for name in named if name in bound), None)
         if twice is not None:
             raise error(f"the input `{twice}` is given twice")

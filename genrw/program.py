@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from genrw.engine.build import build_file
-from genrw.engine.ir import Module, Node
+from genrw.engine.ir import Module, Node, walk
 from genrw.engine.library import Library
 from genrw.engine.pipeline import Options, Pipeline, Trace
 from genrw.engine.text import module_text
@@ -64,7 +64,8 @@ class Program:
         options = options or Options(target="")
         chosen = options.target or _header_target(file)
         target = chosen or default_target
-        library.target(target)
+        if target != _header_target(file):
+            library.target(target)
         modules = tuple(build_file(file, library, target).values())
         if not modules:
             raise error("there is no module to lower", file.span)
@@ -82,6 +83,8 @@ class Program:
         """The program at a stage."""
         trace = Trace()
         modules = pipeline_of(self.library).lower(self.modules, stage, self.options, trace)
+        for before, after in zip(self.modules, modules, strict=True):
+            _check_outputs(before, after, self.library)
         return replace(self, modules=tuple(modules), trace=trace)
 
     def remaining_stages(self) -> Iterator[tuple[str, Program]]:
@@ -172,6 +175,21 @@ class Program:
         from genrw.codegen.devices import find_device
 
         return find_device(device).prepare(self)(inputs, **settings)
+
+
+def _check_outputs(before: Module, after: Module, library: Library) -> None:
+    """GenrwError if an output buffer that lowering added took the name of a parameter."""
+    if before.root.op != library.boundary("result").name or after.root.op == before.root.op:
+        return
+    taken = {p.attribute("name"): p for p in before.parameters}
+    for node in walk(after.root):
+        if library.role(node.op) == "write" and node.operands[0].attribute("name") in taken:
+            name = node.operands[0].attribute("name")
+            raise error(
+                f"the parameter `{name}` has the name of the kernel's output",
+                taken[name].span,
+                "rename the parameter",
+            )
 
 
 def comment_lines(text: str) -> str:

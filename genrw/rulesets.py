@@ -40,7 +40,8 @@ def load_library(folders: Sequence[str | Path] = (), *, shipped: bool = True) ->
 @lru_cache(maxsize=8)
 def _library(texts: tuple[tuple[str, str], ...], unchecked: frozenset[str]) -> Library:
     """The library of some texts; the rules of those named in `unchecked` are checked, the shipped ones were."""
-    files, problems = [], []
+    files: list[RuleFile] = []
+    problems: list[Diagnostic] = []
     for name, text in texts:
         try:
             files.append(_parsed(name, text))
@@ -80,7 +81,16 @@ def _parsed(name: str, text: str) -> RuleFile:
     entry = _cache_folder() / f"{_key(name, text)}.tree"
     try:
         return _unpickle(entry.read_bytes())
-    except (OSError, pickle.UnpicklingError, EOFError, AttributeError, TypeError, ValueError, IndexError, KeyError):
+    except (
+        OSError,
+        pickle.UnpicklingError,
+        EOFError,
+        AttributeError,
+        TypeError,
+        ValueError,
+        IndexError,
+        KeyError,
+    ):
         file = parse_rw(text, name)
         _remember(entry, file)
         return file

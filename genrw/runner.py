@@ -107,9 +107,7 @@ class Difference:
     message: str | None
 
 
-def check(
-    program: Program, inputs: Mapping[str, Array], results: Mapping[str, Array]
-) -> dict[str, Difference]:
+def check(program: Program, inputs: Mapping[str, Array], results: Mapping[str, Array]) -> dict[str, Difference]:
     """Compare results with the program as it was loaded, evaluated in double precision."""
     reference = reference_run(program)(inputs, precise=True)
     types = {name: node.type.dtype for name, node in program.results.items()}
@@ -129,18 +127,15 @@ def _difference(got: Array, want: Array, dtype: str) -> Difference:
     if not DTYPES[dtype].is_float:
         return Difference(float(np.max(got != want)), message)
     with np.errstate(all="ignore"):
-        errors = np.abs(got.astype(np.float64) - want)
-    finite = errors[np.isfinite(errors)]
-    return Difference(float(np.max(finite, initial=0.0)), message)
+        found, right = got.astype(np.float64), want.astype(got.dtype).astype(np.float64)
+        same = (found == right) | (np.isnan(found) & np.isnan(right))
+        errors = np.where(same & ~np.isfinite(found), 0.0, np.abs(found - want))
+    return Difference(float(np.max(errors)), message)
 
 
-def _show(
-    program: Program, results: Mapping[str, Array], problems: Mapping[str, Difference] | None
-) -> None:
+def _show(program: Program, results: Mapping[str, Array], problems: Mapping[str, Difference] | None) -> None:
     headings = ["result", "type", "first values"]
-    rows = [
-        [name, type_text(_type(program, name)), _first_values(array)] for name, array in results.items()
-    ]
+    rows = [[name, type_text(_type(program, name)), _first_values(array)] for name, array in results.items()]
     if problems is not None:
         headings += ["largest error", "check"]
         rows = [[*row, *_verdict(problems[row[0]])] for row in rows]

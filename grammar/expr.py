@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from lark import Token
+
 from genrw.grammar.expr_tree import (
     Binary,
     Call,
@@ -22,7 +24,6 @@ from genrw.grammar.expr_tree import (
 )
 from genrw.grammar.parsing import Builder, number, show_number, show_string, special, string
 from genrw.grammar.source import Span
-from lark import Token
 
 # How tightly operators bind. A comparison takes its whole chain; `**` alone goes right to left.
 _CONDITIONAL, _NOT, _COMPARE, _SIGN, _POWER, _ATOM = 0, 3, 4, 11, 12, 13

@@ -112,17 +112,4 @@ class Comprehension(Node):
     condition: Expr | None
 
 
-Expr = (
-    Const
-    | Name
-    | Member
-    | Index
-    | Slice
-    | Call
-    | Unary
-    | Binary
-    | Compare
-    | IfElse
-    | ListExpr
-    | Comprehension
-)
+Expr = Const | Name | Member | Index | Slice | Call | Unary | Binary | Compare | IfElse | ListExpr | Comprehension

@@ -134,16 +134,12 @@ def _both(*samples: str) -> tuple[str, ...]:
 
 _MISTAKES = (
     Mistake("an attribute's value follows `=`", "write op[name=value](x)", ("f[a:",)),
-    Mistake(
-        "`:` cannot follow a name", "write name = op(x); the only prefix is gpu::gen::", ("x:", "x = f:")
-    ),
+    Mistake("`:` cannot follow a name", "write name = op(x); the only prefix is gpu::gen::", ("x:", "x = f:")),
     Mistake("`=` is missing before {found}", "a result is named by name = op(operands)", ("x add(y)",)),
     Mistake(
         "`->` is missing before the type",
         None,
-        _both(
-            "@param:x {", "@param:x f", "@literal{1} {", "@literal{1} f", "f() {", "f(x) {", "f[] {", "f[a] {"
-        ),
+        _both("@param:x {", "@param:x f", "@literal{1} {", "@literal{1} f", "f() {", "f(x) {", "f[] {", "f[a] {"),
     ),
     Mistake(
         "{found} cannot follow the operation",
@@ -151,9 +147,7 @@ _MISTAKES = (
         (*_both("f(x) y", "f() y", "f[a] y", "f[] y"), "x = f y"),
     ),
     Mistake("a parameter needs its type", "write for example: x = @param:x -> half{8, 4}", _both("@param:x")),
-    Mistake(
-        "a literal needs its type", "write for example: @literal{1, 2} -> float{2}", _both("@literal{1}")
-    ),
+    Mistake("a literal needs its type", "write for example: @literal{1, 2} -> float{2}", _both("@literal{1}")),
     Mistake("`@return` takes its results in parentheses", "write @return(y)", ("@return", "@return y")),
     Mistake("`@return` has no result of its own", "write @return(y) alone", ("x = @return",)),
     Mistake(

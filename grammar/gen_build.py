@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from lark import Token
+
 from genrw.grammar.diagnostics import error
 from genrw.grammar.gen_tree import (
     Attribute,
@@ -19,7 +21,6 @@ from genrw.grammar.gen_tree import (
 from genrw.grammar.parsing import Builder, number, special, string
 from genrw.grammar.source import Span
 from genrw.grammar.wording import quoted
-from lark import Token
 
 
 class Header(NamedTuple):
@@ -81,9 +82,7 @@ class GenBuilder(Builder):
 
     def param(self, c: list[Any]) -> Instruction:
         names, op, type_ = c
-        return self._instruction(
-            names, op, "@param", type_.span.end, param=op.value.partition(":")[2], type=type_
-        )
+        return self._instruction(names, op, "@param", type_.span.end, param=op.value.partition(":")[2], type=type_)
 
     def literal(self, c: list[Any]) -> Instruction:
         names, op, elements, type_ = c
@@ -93,9 +92,7 @@ class GenBuilder(Builder):
         op, operands, last = c
         return self._instruction(None, op, "@return", last.end_pos, operands=operands or ())
 
-    def _instruction(
-        self, names: list[Token] | None, token: Token, op: str, end: int, **parts: Any
-    ) -> Instruction:
+    def _instruction(self, names: list[Token] | None, token: Token, op: str, end: int, **parts: Any) -> Instruction:
         start = (names[0] if names else token).start_pos or 0
         return Instruction(
             tuple([_plain(name) for name in names]) if names else (),
@@ -110,9 +107,7 @@ class GenBuilder(Builder):
         for name in c:
             if special(name) is not None:
                 span = self.place(name)
-                raise error(
-                    f"{quoted(name)} is a number and cannot name a result", span, "choose another name"
-                )
+                raise error(f"{quoted(name)} is a number and cannot name a result", span, "choose another name")
         return c
 
     # ---- operands

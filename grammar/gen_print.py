@@ -20,12 +20,7 @@ from genrw.grammar.parsing import show_number, show_string
 def print_gen(file: File) -> str:
     """A program as text; a lone module `main` without attributes needs no header."""
     modules = file.modules
-    if (
-        len(modules) == 1
-        and modules[0].name == "main"
-        and not modules[0].attributes
-        and modules[0].instructions
-    ):
+    if len(modules) == 1 and modules[0].name == "main" and not modules[0].attributes and modules[0].instructions:
         return "".join(print_instruction(i) + "\n" for i in modules[0].instructions)
     return "\n".join(map(print_module, modules))
 

@@ -9,11 +9,12 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from lark import Lark, Token, Transformer, UnexpectedInput
+from lark.utils import TextSlice
+
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.source import Source, Span
 from genrw.grammar.wording import Critic, Wording, quoted
-from lark import Lark, Token, Transformer, UnexpectedInput
-from lark.utils import TextSlice
 
 
 class Builder(Transformer[Token, Any]):

@@ -168,9 +168,7 @@ _LIST = "a list in an expression stands in square brackets: [1, 2]"
 _PATTERNS = ("c", "f()", "f(c)", "f[a]()", "f[a](c)")
 _TEMPLATES = tuple(f"rule a b => {pattern}" for pattern in (*_PATTERNS, "1"))
 _LEFTS = tuple(f"rule a {pattern}" for pattern in _PATTERNS)
-_GUARDS = tuple(
-    f"rule a b when {guard}" for guard in ("c", "1", '"c"', "c.d", "f()", "f(c)", "c[1]", "(c)", "[c]")
-)
+_GUARDS = tuple(f"rule a b when {guard}" for guard in ("c", "1", '"c"', "c.d", "f()", "f(c)", "c[1]", "(c)", "[c]"))
 _BOUND = ("rule a f() with n = b", "rule a f() for n in b")
 
 
@@ -181,9 +179,7 @@ def _after(places: Iterable[str], *words: str) -> tuple[str, ...]:
 _MISTAKES = (
     Mistake("the rule has no name", "write rule NAME, then its pattern", ("rule f(", "rule f[")),
     Mistake("the rule has no `=>`", "write => and the template", (*_LEFTS, *_GUARDS, *_BOUND)),
-    Mistake(
-        "{found} is no arrow of a rule", "=> rewrites one way, <=> both", _after((*_LEFTS, *_GUARDS), "->")
-    ),
+    Mistake("{found} is no arrow of a rule", "=> rewrites one way, <=> both", _after((*_LEFTS, *_GUARDS), "->")),
     Mistake("{found} is no arrow of a rule", "=> rewrites one way, <=> both", _after(_LEFTS, "=")),
     Mistake("a rule has one arrow", "write a second rule", _after(_TEMPLATES, "=>", "<=>")),
     Mistake("a condition is a `when` clause", "write when CONDITION", _after((*_LEFTS, *_TEMPLATES), "if")),
@@ -212,9 +208,7 @@ _MISTAKES = (
     Mistake("a slice has two ends", "write [start:stop]", ("rule a b when c[1:2:", "rule a b when c[d:e:")),
     Mistake("a value follows its name without `=`", "write NAME VALUE, one a line", ("target a b =",)),
     Mistake("an operand needs a type", "write for example x: T, or x: T tensor", ("op a(x,", "op a(x)")),
-    Mistake(
-        "an attribute needs a type", "write for example axes: axes, or n: int = 1", ("op a[x,", "op a[x]")
-    ),
+    Mistake("an attribute needs a type", "write for example axes: axes, or n: int = 1", ("op a[x,", "op a[x]")),
     Mistake(
         "the operator has no result",
         "write -> and its type, such as -> tensor(T, x.lens)",
@@ -239,9 +233,7 @@ _GROUPS = (
     Group("an operator", _INFIX),
     Group("a pattern", _PATTERN),
     _clauses("a rule", "when with for contract replaces"),
-    _clauses(
-        "an operator", "role at commutative requires means emit device stuck called cost domain lo hi pow2"
-    ),
+    _clauses("an operator", "role at commutative requires means emit device stuck called cost domain lo hi pow2"),
     _clauses("a monoid", "carry element identity combine finish result accumulate domain"),
 )
 

@@ -6,6 +6,8 @@ import re
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from lark import Token
+
 from genrw.grammar.diagnostics import error
 from genrw.grammar.expr import ExprBuilder, negative
 from genrw.grammar.expr_tree import Const, Expr
@@ -30,7 +32,6 @@ from genrw.grammar.rw_tree import (
     VarPattern,
 )
 from genrw.grammar.wording import quoted
-from lark import Token
 
 
 class Stage(NamedTuple):
@@ -268,9 +269,7 @@ class RwBuilder(ExprBuilder):
     def attribute(self, c: list[Any]) -> AttributeDecl:
         name, type_, default = c
         span = self.span(name, type_)
-        return AttributeDecl(
-            name.value, type_.value, default, span if default is None else span.to(default.span)
-        )
+        return AttributeDecl(name.value, type_.value, default, span if default is None else span.to(default.span))
 
     def operands(self, c: list[Any]) -> tuple[OperandDecl, ...]:
         return tuple(c)
@@ -279,9 +278,7 @@ class RwBuilder(ExprBuilder):
         name, first, second, dots = c
         span = self.span(name, dots or second or first)
         if second is not None:
-            return OperandDecl(
-                name.value, first.value, self._one_of(second, _SORTS, "sort"), dots is not None, span
-            )
+            return OperandDecl(name.value, first.value, self._one_of(second, _SORTS, "sort"), dots is not None, span)
         if first in _SORTS:
             return OperandDecl(name.value, None, first.value, dots is not None, span)
         return OperandDecl(name.value, first.value, None, dots is not None, span)

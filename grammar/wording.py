@@ -9,10 +9,11 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
-from genrw.grammar.diagnostics import Diagnostic
-from genrw.grammar.source import Source, Span
 from lark import Lark, Token, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from lark.lexer import PatternStr
+
+from genrw.grammar.diagnostics import Diagnostic
+from genrw.grammar.source import Source, Span
 
 _MAX_LISTED = 5
 _MAX_QUOTED = 40
@@ -141,9 +142,7 @@ class Critic:
             match = _JUNK_WORD.match(source.text, at)
             assert match is not None
             span = Span(source, at, match.end())
-            return Diagnostic(
-                f"{quoted(match[0])} is {_what(char)}", span, self._wording.characters.get(char)
-            )
+            return Diagnostic(f"{quoted(match[0])} is {_what(char)}", span, self._wording.characters.get(char))
         span = Span(source, at, at + 1)
         if char.isascii() and char.isprintable():
             return Diagnostic(f"`{char}` cannot stand here", span, self._wording.characters.get(char))

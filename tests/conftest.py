@@ -37,6 +37,6 @@ class Golden:
         assert text == path.read_text(encoding="utf-8"), f"{name} differs: if that is right, run pytest --update-golden"
 
 
-@pytest.fixture()
+@pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
     return Golden(request.config.getoption("--update-golden"))

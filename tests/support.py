@@ -26,11 +26,14 @@ WAVE64, WAVE32 = "gfx942", "gfx1100"
 
 Arrays = Mapping[str, Any]
 
+shipped = lru_cache(maxsize=1)(load_library)
+"""The shipped rules, read once."""
+
 
 def load(text: str, target: str = WAVE64, library: Library | None = None, **options: Any) -> Program:
     """A program from its text; `options` are those of lowering."""
     source = Source("test.gen", dedent(text).strip() + "\n")
-    return Program.parse(source, library or load_library(), Options(target=target, **options))
+    return Program.parse(source, library or shipped(), Options(target=target, **options))
 
 
 @lru_cache(maxsize=8)
@@ -108,7 +111,7 @@ def schedules(text: str, target: str = WAVE64) -> list[dict[str, Any]]:
 
 def lowered_kernel(text: str) -> tuple[Program, KernelSource]:
     """A program that is at the last stage already, as text, and its kernel."""
-    program = Program.parse(Source("test.gen", text), load_library())
+    program = Program.parse(Source("test.gen", text), shipped())
     module = program.modules[0]
     return program, print_kernel(module, program.library, program.context(module))
 

@@ -1854,6 +1854,19 @@ GEN_DEVICE array<T, Size> strided_load(const T* p, I base, J first, L limit, det
     return result;
 }
 
+namespace detail {
+
+template <class T, int N>
+GEN_DEVICE array<T, N> copies(T value)
+{
+    array<T, N> result;
+    GEN_UNROLL
+    for (int i = 0; i < N; i++) result[i] = value;
+    return result;
+}
+
+}  // namespace detail
+
 /// Writes what strided_load reads.
 template <int Size, int Stride, int Vector = 1, class T, class I>
 GEN_DEVICE void strided_store(T* p, I base, const array<T, Size>& values)
@@ -1873,6 +1886,19 @@ GEN_DEVICE void strided_store(T* p, I base, const array<T, Size>& values, J firs
     for (int chunk = 0; chunk < Size / Vector; chunk++)
         if (first + chunk * Stride < limit)
             detail::write_vector<Vector>(p + base + chunk * Stride, values.items + chunk * Vector);
+}
+
+/// Writes one value to all places.
+template <int Size, int Stride, int Vector = 1, class T, class I>
+GEN_DEVICE void strided_store(T* p, I base, detail::as_given<T> value)
+{
+    strided_store<Size, Stride, Vector>(p, base, detail::copies<T, Size>(value));
+}
+
+template <int Size, int Stride, int Vector = 1, class T, class I, class J, class L>
+GEN_DEVICE void strided_store(T* p, I base, detail::as_given<T> value, J first, L limit)
+{
+    strided_store<Size, Stride, Vector>(p, base, detail::copies<T, Size>(value), first, limit);
 }
 
 /// p[i], or `fill` without touching memory.

@@ -8,14 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from genrw.engine.expr import compile_expr, declare
 from genrw.engine.expr_walk import DEPTH_LIMIT
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Const, Expr, Unary
 from genrw.grammar.rw import parse_expr, parse_rw
 from genrw.grammar.rw_tree import LetDecl
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 def helpers(text: str) -> dict[str, LetDecl]:

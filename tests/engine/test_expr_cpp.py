@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+
 from genrw.codegen.host import compile_host
 from genrw.engine.cpp_expr import PRECEDENCES, cpp_expr, cpp_number
 from genrw.engine.dtypes import DTYPES, numpy_dtype

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from genrw.engine.expr import compile_expr
 from genrw.engine.functions import FUNCTIONS, KINDS
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw import parse_expr
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 def run(text: str, **env: object) -> Any:

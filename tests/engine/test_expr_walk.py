@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from genrw.engine import arithmetic
 from genrw.engine.expr import calls, check_expr, compile_expr, free_names, member_uses, substitute
 from genrw.engine.functions import FUNCTIONS
@@ -24,8 +27,6 @@ from genrw.grammar.expr_tree import (
 )
 from genrw.grammar.rw import parse_expr, parse_rw
 from genrw.grammar.rw_tree import LetDecl
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 def helpers(text: str) -> dict[str, LetDecl]:

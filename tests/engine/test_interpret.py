@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from genrw.engine import lane_program
 from genrw.engine.build import build_file
 from genrw.engine.compare import compare
@@ -123,11 +124,11 @@ def _check(
     options: Options,
 ) -> None:
     got = interpret(module, pipeline.library, pipeline.context(module, options), inputs)
-    assert list(got) == list(want)
-    for name, right in want.items():
-        dtype = dtype_name(got[name].dtype)
+    assert len(got) == len(want)
+    for name, found, right in zip(want, got.values(), want.values(), strict=True):
+        dtype = dtype_name(found.dtype)
         assert dtype is not None
-        wrong = compare(got[name], right, dtype)
+        wrong = compare(found, right, dtype)
         assert wrong is None, f"{name} {wrong} at stage {module.stage} with {dict(module.schedule)}"
 
 
@@ -163,10 +164,51 @@ def test_other_axes_and_strides(name: str, n: int, pipeline: Pipeline) -> None:
     _check_all_stages(_program(name, n), pipeline, every=2)
 
 
-@pytest.mark.parametrize("dtype", ["float", "half", "bf16", "double", "int8", "int32"])
-@pytest.mark.parametrize("op", ["sum", "prod", "max", "min"])
+NUMBERS = ("float", "half", "bf16", "double", "int8", "uint8", "int32")
+FOLDED = [
+    *((op, dtype) for op in ("sum", "prod", "max", "min") for dtype in NUMBERS),
+    *(("mean", dtype) for dtype in ("float", "half", "int32")),
+    ("any", "bool"),
+    ("all", "bool"),
+]
+
+
+@pytest.mark.parametrize(("op", "dtype"), FOLDED)
 def test_every_monoid_and_type(op: str, dtype: str, pipeline: Pipeline) -> None:
     _check_all_stages(_program("rows", 100, dtype, op), pipeline, every=5)
+
+
+MOVES = {
+    "reflected": """
+        t = transpose[permutation={1, 0}](x)
+        p = pad[pads={1, 2, 0, 3}, mode="reflect"](t)
+        q = reverse[axes={0}](p)
+        y = slice[axes={0, 1}, starts={1, 1}, ends={60, 8}, steps={3, 2}](q)
+        @return(y)
+    """,
+    "padded rows": """
+        p = pad[pads={1, 2, 0, 3}](x)
+        m = reduce_max[axes={1}](p)
+        y = sub(p, m)
+        @return(y)
+    """,
+    "gathered": """
+        i = @param:i -> int32{2, 3}
+        y = gather[axis=1](x, i)
+        @return(y)
+    """,
+    "turned in workgroup memory": """
+        z = @param:z -> float{64, 32}
+        t = transpose[permutation={1, 0}](x)
+        y = add(t, z)
+        @return(y)
+    """,
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_moved_elements(name: str, pipeline: Pipeline) -> None:
+    _check_all_stages("x = @param:x -> float{32, 64}\n" + MOVES[name], pipeline, every=2)
 
 
 @pytest.mark.parametrize("target", ["gfx1100", "sm_90", "host"])
@@ -238,10 +280,7 @@ def test_elements_that_nobody_writes(library: Library) -> None:
 
 
 def test_lanes_that_write_different_values(library: Library) -> None:
-    text = (
-        HEADER
-        + "b = bound[limit=100](gid)\nv = load(x, b)\nq = idiv(b, 2)\ns = store(z_output, q, v)\n@return(s)"
-    )
+    text = HEADER + "b = bound[limit=100](gid)\nv = load(x, b)\nq = idiv(b, 2)\ns = store(z_output, q, v)\n@return(s)"
     assert "writes different values to offset 0 of z_output" in _failure(library, text)
 
 
@@ -330,9 +369,7 @@ def test_results_with_one_name_are_told_apart(library: Library) -> None:
 
 def test_a_monoid_with_two_fields() -> None:
     library = _library(FIRST_HIGHEST)
-    module = _module(
-        library, "x = @param:x -> float{4, 7}\ny = reduce_first_highest[axes={1}](x)\n@return(y)"
-    )
+    module = _module(library, "x = @param:x -> float{4, 7}\ny = reduce_first_highest[axes={1}](x)\n@return(y)")
     x = np.random.default_rng(0).integers(0, 3, (4, 7)).astype(np.float32)
     got = interpret(module, library, {}, {"x": x})["y"]
     assert got.dtype == np.int64

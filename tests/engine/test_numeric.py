@@ -11,6 +11,9 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from genrw.engine.array_functions import array_functions
 from genrw.engine.arrays import Array
 from genrw.engine.dtypes import DTYPES, dtype_name, numpy_dtype
@@ -18,8 +21,6 @@ from genrw.engine.functions import KINDS, declare
 from genrw.engine.numeric import compile_numeric
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw import parse_expr
-from hypothesis import given
-from hypothesis import strategies as st
 
 Values = npt.NDArray[Any]
 

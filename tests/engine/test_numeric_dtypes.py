@@ -5,6 +5,9 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from genrw.engine.dtypes import (
     CLASSES,
     DTYPES,
@@ -19,8 +22,6 @@ from genrw.engine.dtypes import (
     rounded,
 )
 from genrw.engine.elementwise import convert
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 @pytest.mark.parametrize("name", DTYPES)

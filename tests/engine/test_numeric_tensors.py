@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from genrw.engine.dtypes import DTYPES, numpy_dtype
 from genrw.engine.numeric import compile_numeric
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw import parse_expr
-from hypothesis import given
-from hypothesis import strategies as st
 
 Values = npt.NDArray[Any]
 LENS = st.lists(st.integers(0, 4), max_size=3).map(tuple)

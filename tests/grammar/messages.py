@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from genrw.grammar.diagnostics import GenrwError
 
 _DATA = Path(__file__).parent / "data"

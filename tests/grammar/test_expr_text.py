@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 
 import pytest
-from genrw.grammar.expr_tree import Binary, Call, Compare, Const, Expr, IfElse, Name, Unary
-from genrw.grammar.rw import parse_expr, print_expr
 from hypothesis import given, settings
 from trees import expressions, operations
+
+from genrw.grammar.expr_tree import Binary, Call, Compare, Const, Expr, IfElse, Name, Unary
+from genrw.grammar.rw import parse_expr, print_expr
 
 
 @settings(max_examples=300, deadline=None)

@@ -7,6 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from trees import files
+
 from genrw.grammar.gen import parse_gen, print_gen, print_instruction, print_module, print_type, print_value
 from genrw.grammar.gen_tree import (
     Attribute,
@@ -20,8 +23,6 @@ from genrw.grammar.gen_tree import (
     Value,
     Word,
 )
-from hypothesis import given, settings
-from trees import files
 
 SEED = sorted((Path(__file__).parent / "data/seed").glob("*.gen"))
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.gen import parse_gen, print_gen
 from genrw.grammar.rw import parse_expr, parse_rw, print_expr, print_rw

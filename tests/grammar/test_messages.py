@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from messages import cases, check
+
 from genrw.grammar.gen import parse_gen
 from genrw.grammar.rw import parse_expr, parse_rw
-from messages import cases, check
 
 
 @pytest.mark.parametrize("name", [name for name, _, _ in cases("gen_messages.txt")])

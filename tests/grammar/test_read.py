@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from genrw.grammar import read
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.read import read_text

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
+from genrw import rules
 from genrw.grammar.expr_tree import Binary, Call, Compare, Const, Member, Name
 from genrw.grammar.gen_tree import Attribute, MapValue, Word
 from genrw.grammar.rw import parse_rw, print_rw
@@ -23,8 +25,6 @@ from genrw.grammar.rw_tree import (
     TargetDecl,
     VarPattern,
 )
-
-from genrw import rules
 
 EVERYTHING = (Path(__file__).parent / "data/everything.rw").read_text()
 SHIPPED = sorted(Path(str(rules.__file__)).parent.rglob("*.rw"))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from hypothesis import strategies as st
+
 from genrw.grammar import expr_tree as e
 from genrw.grammar import gen_tree as g
-from hypothesis import strategies as st
 
 _RESERVED = {"and", "or", "not", "in", "if", "else", "for", "true", "false", "inf", "nan"}
 _KEYWORDS = ["lo", "hi", "cost", "at", "op", "rule", "index", "type", "when", "with", "e5", "_"]

@@ -24,19 +24,23 @@ def _pointwise() -> dict[str, str]:
             x = @param:x -> float{3, 1025}
             y = @param:y -> float{3, 1025}
             z = @param:z -> float{3, 1025}
-            r = add(mul(x, y), z)
+            product = mul(x, y)
+            r = add(product, z)
             @return(r)""",
         "broadcasts": """
             x = @param:x -> float{5, 1, 7}
             y = @param:y -> float{1, 6, 1}
             z = @param:z -> float{5, 6, 7}
-            r = add(mul(x, y), mul(z, 0.5))
+            product = mul(x, y)
+            product2 = mul(z, 0.5)
+            r = add(product, product2)
             @return(r)""",
         "broadcast_bias": """
             x = @param:x -> half{4, 12, 64}
             b = @param:b -> half{12}
             b3 = broadcast[axis=1, out_lens={4, 12, 64}](b)
-            r = relu(add(x, b3))
+            total = add(x, b3)
+            r = relu(total)
             @return(r)""",
         "scalar": """
             x = @param:x -> float{}
@@ -50,7 +54,11 @@ def _pointwise() -> dict[str, str]:
             @return(r)""",
         "gelu": """
             x = @param:x -> half{96, 64}
-            r = mul(mul(x, 0.5), add(erf(mul(x, 0.70710678)), 1.0))
+            product = mul(x, 0.5)
+            product2 = mul(x, 0.70710678)
+            bell = erf(product2)
+            total = add(bell, 1.0)
+            r = mul(product, total)
             @return(r)""",
         "outputs": """
             x = @param:x -> float{6, 50}
@@ -77,7 +85,8 @@ def _pointwise() -> dict[str, str]:
             x = @param:x -> float{5, 33}, {1, 5}
             y = @param:y -> float{5, 33}, {66, 2}
             z = @param:z -> float{5, 33}, {0, 1}
-            r = add(mul(x, y), z)
+            product = mul(x, y)
+            r = add(product, z)
             @return(r)""",
         "five_dimensions": """
             x = @param:x -> float{2, 3, 2, 5, 3}
@@ -250,7 +259,9 @@ def _index_maps() -> dict[str, str]:
             x = @param:x -> float{3, 2, 5}
             y = @param:y -> float{3, 1, 5}
             z = @param:z -> float{3, 4, 5}
-            c = concat[axis=1](x, relu(y), exp(z))
+            positive = relu(y)
+            power = exp(z)
+            c = concat[axis=1](x, positive, power)
             r = add(c, 1.0)
             @return(r)""",
         "concat_of_slices": """
@@ -339,7 +350,8 @@ def _reductions() -> dict[str, str]:
         "mul_reduce": """
             x = @param:x -> float{7, 300}
             y = @param:y -> float{7, 300}
-            r = reduce_sum[axes={1}](mul(x, y))
+            product = mul(x, y)
+            r = reduce_sum[axes={1}](product)
             @return(r)""",
         "pad_reduce": """
             x = @param:x -> {8}
@@ -380,32 +392,37 @@ def _reductions() -> dict[str, str]:
             i = @param:i -> int64{9}
             y = @param:y -> float{9, 65}
             g = gather[axis=0](x, i)
-            r = reduce_sum[axes={1}](add(g, y))
+            total = add(g, y)
+            r = reduce_sum[axes={1}](total)
             @return(r)""",
         "transpose_reduce": """
             x = @param:x -> float{65, 12, 3}
             y = @param:y -> float{3, 12, 65}
             t = transpose[permutation={2, 1, 0}](x)
-            r = reduce_max[axes={2}](add(t, y))
+            total = add(t, y)
+            r = reduce_max[axes={2}](total)
             @return(r)""",
         "softmax": """
             x = @param:x -> float{37, 300}
             m = reduce_max[axes={1}](x)
-            e = exp(sub(x, m))
+            difference = sub(x, m)
+            e = exp(difference)
             s = reduce_sum[axes={1}](e)
             y = div(e, s)
             @return(y)""",
         "softmax_half": """
             x = @param:x -> half{3, 4096}
             m = reduce_max[axes={1}](x)
-            e = exp(sub(x, m))
+            difference = sub(x, m)
+            e = exp(difference)
             s = reduce_sum[axes={1}](e)
             y = div(e, s)
             @return(y)""",
         "softmax_long_rows": """
             x = @param:x -> float{2, 70001}
             m = reduce_max[axes={1}](x)
-            e = exp(sub(x, m))
+            difference = sub(x, m)
+            e = exp(difference)
             s = reduce_sum[axes={1}](e)
             y = div(e, s)
             @return(y)""",
@@ -413,8 +430,10 @@ def _reductions() -> dict[str, str]:
             x = @param:x -> half{10, 4, 130}
             m = reduce_max[axes={2}](x)
             d = sub(x, m)
-            s = reduce_sum[axes={2}](exp(d))
-            y = sub(d, log(s))
+            power = exp(d)
+            s = reduce_sum[axes={2}](power)
+            logarithm = log(s)
+            y = sub(d, logarithm)
             @return(y)""",
         "layernorm": """
             x = @param:x -> half{24, 64}
@@ -422,23 +441,32 @@ def _reductions() -> dict[str, str]:
             b = @param:b -> half{1, 64}
             mu = reduce_mean[axes={1}](x)
             d = sub(x, mu)
-            v = reduce_mean[axes={1}](mul(d, d))
-            n = mul(d, rsqrt(add(v, 1e-5)))
-            y = add(mul(n, g), b)
+            product = mul(d, d)
+            v = reduce_mean[axes={1}](product)
+            total = add(v, 1e-5)
+            scale = rsqrt(total)
+            n = mul(d, scale)
+            product2 = mul(n, g)
+            y = add(product2, b)
             @return(y)""",
         "rmsnorm": """
             x = @param:x -> bf16{9, 1024}
             g = @param:g -> bf16{1, 1024}
             f = convert[target_type=float](x)
-            v = reduce_mean[axes={1}](mul(f, f))
-            n = mul(f, rsqrt(add(v, 1e-6)))
-            y = mul(convert[target_type=bf16](n), g)
+            product = mul(f, f)
+            v = reduce_mean[axes={1}](product)
+            total = add(v, 1e-6)
+            scale = rsqrt(total)
+            n = mul(f, scale)
+            narrow = convert[target_type=bf16](n)
+            y = mul(narrow, g)
             @return(y)""",
         "mean_and_variance": """
             x = @param:x -> float{16, 129}
             mu = reduce_mean[axes={1}](x)
             d = sub(x, mu)
-            v = reduce_mean[axes={1}](mul(d, d))
+            product = mul(d, d)
+            v = reduce_mean[axes={1}](product)
             @return(mu, v)""",
         "normalised_and_mean": """
             x = @param:x -> float{16, 129}
@@ -450,7 +478,10 @@ def _reductions() -> dict[str, str]:
             a = reduce_max[axes={1}](x)
             b = reduce_min[axes={1}](x)
             c = reduce_sum[axes={1}](x)
-            y = div(sub(x, b), add(sub(a, b), 1.0))
+            difference = sub(x, b)
+            difference2 = sub(a, b)
+            total = add(difference2, 1.0)
+            y = div(difference, total)
             @return(a, b, c, y)""",
         "column_sums": """
             x = @param:x -> float{300, 257}
@@ -459,7 +490,8 @@ def _reductions() -> dict[str, str]:
         "column_softmax": """
             x = @param:x -> float{4, 129, 33}
             m = reduce_max[axes={1}](x)
-            e = exp(sub(x, m))
+            difference = sub(x, m)
+            e = exp(difference)
             s = reduce_sum[axes={1}](e)
             y = div(e, s)
             @return(y)""",
@@ -488,10 +520,13 @@ def _reductions() -> dict[str, str]:
             x = @param:x -> float{20, 100}
             y = @param:y -> float{1, 100}
             w = @param:w -> float{20, 1}
-            a = mul(add(x, y), w)
+            total = add(x, y)
+            a = mul(total, w)
             s = reduce_sum[axes={1}](a)
-            t = tanh(mul(s, w))
-            r = add(mul(a, t), y)
+            product = mul(s, w)
+            t = tanh(product)
+            product2 = mul(a, t)
+            r = add(product2, y)
             @return(r, t)""",
         "strided_rows": """
             x = @param:x -> float{4, 256, 2, 2}, {1024, 1, 512, 256}
@@ -513,7 +548,7 @@ def reduce_program(op: str, dtype: str, lens: tuple[int, ...], axes: tuple[int, 
 def softmax_program(dtype: str, lens: tuple[int, ...], axis: int, log: bool = False) -> str:
     """A softmax, or its logarithm, along an axis."""
     shape = ", ".join(map(str, lens))
-    last = "y = sub(d, log(s))" if log else "y = div(e, s)"
+    last = "l = log(s)\n        y = sub(d, l)" if log else "y = div(e, s)"
     return f"""
         x = @param:x -> {dtype}{{{shape}}}
         m = reduce_max[axes={{{axis}}}](x)
@@ -531,8 +566,11 @@ def layernorm_program(dtype: str, lens: tuple[int, ...], eps: float) -> str:
         x = @param:x -> {dtype}{{{shape}}}
         mu = reduce_mean[axes={{{axis}}}](x)
         d = sub(x, mu)
-        v = reduce_mean[axes={{{axis}}}](mul(d, d))
-        y = mul(d, rsqrt(add(v, {eps})))
+        product = mul(d, d)
+        v = reduce_mean[axes={{{axis}}}](product)
+        total = add(v, {eps})
+        scale = rsqrt(total)
+        y = mul(d, scale)
         @return(y)"""
 
 
