@@ -235,7 +235,11 @@ class _Printer:
         return [element if d == "T" else d for _, d in self.library.monoids[monoid].carry] or [element]
 
     def _arguments(self) -> tuple[Argument, ...]:
-        written = {id(o) for n in walk(self.module.root) if self.library.role(n.op) == "write" for o in n.operands[:1]}
+        written = {
+            id(n.operands[self.library.part(n.op, 0)])
+            for n in walk(self.module.root)
+            if self.library.role(n.op) == "write"
+        }
         arguments = []
         for parameter in self.module.parameters:
             given = parameter.attribute("name")

@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from importlib.machinery import PathFinder
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import Any
 
 
 def _load() -> ModuleType:
@@ -24,9 +24,7 @@ def _load() -> ModuleType:
     return module
 
 
-if TYPE_CHECKING:
-    from egglog import bindings as egg
-else:
-    egg = _load()
+# The stubs type results as one large union, so that every access would need a cast.
+egg: Any = _load()
 
 __all__ = ["egg"]

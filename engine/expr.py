@@ -76,7 +76,7 @@ Frame = list[Any]
 Run = Callable[[Env, Frame], Any]
 Binop = Callable[[Value, Value], Value]
 
-STEP_LIMIT = 4_000_000
+STEP_LIMIT = 1_000_000
 _SHORT = 32
 """A list of so many elements costs no step of its own."""
 FAULTS = (Misuse, ArithmeticError, TypeError, ValueError, LookupError, MemoryError)

@@ -175,6 +175,11 @@ class Library:
         assert found is not None, name
         return found[0]
 
+    def part(self, name: str, place: int) -> int:
+        """The position of the operand that plays a part of an operator's role: 0 is the buffer that a write fills."""
+        decl = self.operator(name).decl
+        return [o.name for o in decl.operands].index(decl.role_parts[place])
+
     def role(self, name: str) -> str | None:
         """The role of an operator."""
         return self.operator(name).role

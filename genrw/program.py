@@ -183,8 +183,11 @@ def _check_outputs(before: Module, after: Module, library: Library) -> None:
         return
     taken = {p.attribute("name"): p for p in before.parameters}
     for node in walk(after.root):
-        if library.role(node.op) == "write" and node.operands[0].attribute("name") in taken:
-            name = node.operands[0].attribute("name")
+        if library.role(node.op) != "write":
+            continue
+        buffer = node.operands[library.part(node.op, 0)]
+        name = dict(buffer.attributes).get("name")
+        if name in taken:
             raise error(
                 f"the parameter `{name}` has the name of the kernel's output",
                 taken[name].span,

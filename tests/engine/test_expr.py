@@ -277,7 +277,7 @@ def test_hostile_expressions_end_soon(text: str, lets: str | None) -> None:
         assert len(run(text, env)) == 60000
     else:
         failure(text, env, helpers(lets))
-    assert time.perf_counter() - start < 5
+    assert time.perf_counter() - start < 10
 
 
 def test_deep_nesting_is_a_message() -> None:

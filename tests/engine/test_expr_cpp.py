@@ -91,9 +91,7 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("text", "dtype", "expected", "precedence"), TEXTS, ids=[f"{t}-{d}" for t, d, *_ in TEXTS]
-)
+@pytest.mark.parametrize(("text", "dtype", "expected", "precedence"), TEXTS, ids=[f"{t}-{d}" for t, d, *_ in TEXTS])
 def test_text(text: str, dtype: str, expected: str, precedence: str) -> None:
     assert cpp(text, dtype) == (expected, precedence)
     assert precedence in PRECEDENCES
@@ -102,9 +100,7 @@ def test_text(text: str, dtype: str, expected: str, precedence: str) -> None:
 def test_names_map_to_text() -> None:
     names = {"a": "left", "b.index": "other", "target_type": "half"}
     assert cpp_expr(parse_expr("a.value + b.index"), names, "float")[0] == "left.value + other"
-    assert (
-        cpp_expr(parse_expr("convert(a, target_type)"), names, "float")[0] == "gen::convert<gen::half>(left)"
-    )
+    assert cpp_expr(parse_expr("convert(a, target_type)"), names, "float")[0] == "gen::convert<gen::half>(left)"
 
 
 def test_names_of_several_types() -> None:
@@ -238,9 +234,7 @@ def samples(dtype: str) -> tuple[Values, Values]:
 def compiled(texts: list[str], dtype: str, output: str, x: Values, y: Values) -> list[Values]:
     """The values of C++ expressions over x and y, by the host's compiler."""
     names = {"x": "x", "y": "y"}
-    cases = [
-        f"if (which == {i}) out[i] = {cpp_expr(parse_expr(t), names, dtype)[0]};" for i, t in enumerate(texts)
-    ]
+    cases = [f"if (which == {i}) out[i] = {cpp_expr(parse_expr(t), names, dtype)[0]};" for i, t in enumerate(texts)]
     type_, result = DTYPES[dtype].cpp, DTYPES[output].cpp
     source = f"""
 GEN_KERNEL(1) each(const {type_}* px, const {type_}* py, {result}* out, int which, int n)
@@ -275,9 +269,7 @@ def test_compiled_text_computes_the_meaning(dtype: str) -> None:
 def test_compiled_predicates(dtype: str) -> None:
     x, y = samples(dtype)
     for text, result in zip(PREDICATES, compiled(PREDICATES, dtype, "bool", x, y), strict=True):
-        np.testing.assert_array_equal(
-            result, compile_numeric(parse_expr(text))({"x": x, "y": y}), err_msg=text
-        )
+        np.testing.assert_array_equal(result, compile_numeric(parse_expr(text))({"x": x, "y": y}), err_msg=text)
 
 
 @pytest.mark.parametrize("dtype", ["float", "int32"])

@@ -65,9 +65,7 @@ def test_substitute() -> None:
     assert substitute(parse_expr("a + b * a"), {"a": parse_expr("x.n")}) == parse_expr("x.n + b * x.n")
     assert substitute(parse_expr("a"), {}) == parse_expr("a")
     assert substitute(parse_expr("[a for a in a]"), {"a": parse_expr("q")}) == parse_expr("[a for a in q]")
-    swapped = substitute(
-        parse_expr("f(a)[b:] if a < b else [a, b.c[a]]"), {"a": parse_expr("b"), "b": parse_expr("a")}
-    )
+    swapped = substitute(parse_expr("f(a)[b:] if a < b else [a, b.c[a]]"), {"a": parse_expr("b"), "b": parse_expr("a")})
     assert swapped == parse_expr("f(b)[a:] if b < a else [b, a.c[b]]")
 
 
@@ -124,9 +122,7 @@ def _compound(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     return st.one_of(
         st.builds(Binary, st.sampled_from([*arithmetic.BINARY, "and", "or"]), inner, inner),
         st.builds(Unary, st.sampled_from(sorted(arithmetic.UNARY)), inner),
-        st.builds(
-            lambda op, a, b: Compare((a, b), (op,)), st.sampled_from([*arithmetic.COMPARE]), inner, inner
-        ),
+        st.builds(lambda op, a, b: Compare((a, b), (op,)), st.sampled_from([*arithmetic.COMPARE]), inner, inner),
         st.builds(Call, functions, some),
         st.builds(ListExpr, some),
         st.builds(Comprehension, inner, st.sampled_from("av"), inner, st.none() | inner),

@@ -40,11 +40,7 @@ def run(text: str, /, precise: bool = False, **env: object) -> Any:
 
 
 def array(values: object, dtype: str) -> Values:
-    return (
-        np.array(values).astype(numpy_dtype(dtype))
-        if dtype in FLOATS
-        else np.array(values, numpy_dtype(dtype))
-    )
+    return np.array(values).astype(numpy_dtype(dtype)) if dtype in FLOATS else np.array(values, numpy_dtype(dtype))
 
 
 def failure(text: str, /, **env: object) -> str:
@@ -220,9 +216,7 @@ def test_predicates_of_integers() -> None:
     same(run("isfinite(x)", x=x), [True, True], "bool")
 
 
-@pytest.mark.parametrize(
-    "name", ["sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "expm1", "log1p", "atan", "sinh"]
-)
+@pytest.mark.parametrize("name", ["sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "expm1", "log1p", "atan", "sinh"])
 @pytest.mark.parametrize("dtype", ["float", "double"])
 def test_functions_are_those_of_python(name: str, dtype: str) -> None:
     x = array(np.linspace(0.01, 9, 300), dtype)
@@ -247,9 +241,7 @@ def test_erf_is_accurate_to_double(values: list[float]) -> None:
     result = run("erf(x)", x=np.array(values))
     expected = np.array([math.erf(v) for v in values])
     np.testing.assert_allclose(result, expected, rtol=5e-16, atol=1e-323)
-    np.testing.assert_array_equal(
-        np.signbit(result), np.signbit(expected) | np.signbit(result) & np.isnan(expected)
-    )
+    np.testing.assert_array_equal(np.signbit(result), np.signbit(expected) | np.signbit(result) & np.isnan(expected))
 
 
 def test_erf_over_its_ranges() -> None:
@@ -257,9 +249,7 @@ def test_erf_over_its_ranges() -> None:
     np.testing.assert_allclose(run("erf(x)", x=x), [math.erf(v) for v in x.tolist()], rtol=5e-16, atol=1e-323)
     narrow = run("erf(x)", x=x.astype(np.float32))
     assert narrow.dtype == np.float32
-    np.testing.assert_allclose(
-        narrow, [math.erf(v) for v in x.astype(np.float32).tolist()], rtol=6e-8, atol=1e-45
-    )
+    np.testing.assert_allclose(narrow, [math.erf(v) for v in x.astype(np.float32).tolist()], rtol=6e-8, atol=1e-45)
 
 
 # ---- conversion
@@ -269,18 +259,14 @@ def python_convert(value: float, dtype: str) -> int:
     limits = DTYPES[dtype]
     if math.isnan(value):
         return 0
-    return int(
-        limits.smallest if value <= limits.smallest else limits.largest if value >= limits.largest else value
-    )
+    return int(limits.smallest if value <= limits.smallest else limits.largest if value >= limits.largest else value)
 
 
 @pytest.mark.parametrize("source", FLOATS)
 @pytest.mark.parametrize("dtype", INTEGERS)
 @given(data=st.data())
 def test_float_to_integer_truncates_and_saturates(source: str, dtype: str, data: st.DataObject) -> None:
-    near = [
-        s * 2.0**k + d for k in (7, 8, 15, 16, 31, 32, 63, 64) for s in (1, -1) for d in (-1, -0.5, 0, 0.5, 1)
-    ]
+    near = [s * 2.0**k + d for k in (7, 8, 15, 16, 31, 32, 63, 64) for s in (1, -1) for d in (-1, -0.5, 0, 0.5, 1)]
     drawn = data.draw(st.lists(st.floats() | st.sampled_from([*near, *SPECIAL]), min_size=1, max_size=9))
     with np.errstate(over="ignore"):
         x = array(np.array(drawn), source)

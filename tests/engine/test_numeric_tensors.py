@@ -112,14 +112,9 @@ def test_pad_of_nothing() -> None:
 
 def test_pad_messages() -> None:
     x = np.zeros(3)
-    assert failure('pad(x, [1, 0], "wrap")', x=x).startswith(
-        'the mode of a pad is "constant", "edge" or "reflect"'
-    )
+    assert failure('pad(x, [1, 0], "wrap")', x=x).startswith('the mode of a pad is "constant", "edge" or "reflect"')
     assert failure("pad(x, [1])", x=x) == "pads of a tensor of rank 1 hold 2 numbers, not 1"
-    assert (
-        failure('pad(x, [1, 0], "constant", "a")', x=x)
-        == '`pad` takes a number to pad with, not the string "a"'
-    )
+    assert failure('pad(x, [1, 0], "constant", "a")', x=x) == '`pad` takes a number to pad with, not the string "a"'
     assert failure("pad(3, [1, 0])") == "`pad` takes a tensor, not an integer"
     assert failure("pad(x, [1 << 40, 0])", x=x).endswith("is too large to be computed here")
 
@@ -151,9 +146,7 @@ def test_take_messages() -> None:
     x = counted((2, 3))
     assert failure("take(x, [0, 3], 1)", x=x) == "index 3 is out of range for axis 1, which has 3 elements"
     assert failure("take(x, [-3])", x=x) == "index -3 is out of range for axis 0, which has 2 elements"
-    assert failure("take(x, i)", x=x, i=np.array(2**63, np.uint64)).startswith(
-        "index 9223372036854775808 is out of"
-    )
+    assert failure("take(x, i)", x=x, i=np.array(2**63, np.uint64)).startswith("index 9223372036854775808 is out of")
     assert failure("take(x, y)", x=x, y=np.zeros(1)) == "`take` takes integers as indices"
     assert failure("take(x, [0], 2)", x=x).startswith("axis 2 is out of range for rank 2")
     assert failure("take(x, 0)", x=np.float32(1)).endswith("a scalar has no axes")
@@ -211,9 +204,7 @@ def test_concat_messages() -> None:
 @given(LENS, st.data())
 def test_transpose_is_numpys(lens: tuple[int, ...], data: st.DataObject) -> None:
     perm = tuple(data.draw(st.permutations(range(len(lens)))))
-    np.testing.assert_array_equal(
-        run("transpose(x, p)", x=counted(lens), p=perm), counted(lens).transpose(perm)
-    )
+    np.testing.assert_array_equal(run("transpose(x, p)", x=counted(lens), p=perm), counted(lens).transpose(perm))
 
 
 @given(LENS, LENS)
@@ -232,10 +223,7 @@ def test_broadcast_axis() -> None:
     assert result.shape == (2, 3, 4)
     assert all((result[i, :, j] == x).all() for i in range(2) for j in range(4))
     assert run("broadcast_axis(x, 2, [2, 4])", x=np.float32(7)).tolist() == [[7] * 4] * 2
-    assert (
-        failure("broadcast_axis(x, 3, [2, 3, 4])", x=x)
-        == "a tensor of rank 1 does not fit at axis 3 of {2, 3, 4}"
-    )
+    assert failure("broadcast_axis(x, 3, [2, 3, 4])", x=x) == "a tensor of rank 1 does not fit at axis 3 of {2, 3, 4}"
     assert failure("broadcast_axis(x, 0, [2, 3])", x=x) == "lens {3, 1} do not broadcast to {2, 3}"
 
 

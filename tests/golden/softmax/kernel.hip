@@ -1,4 +1,4 @@
-// main_: printed by genrw for gfx942, 2048 workgroups of 256
+// test: printed by genrw for gfx942, 8192 workgroups of 128
 //
 // # Row softmax of a half matrix: one kernel, computed in float.
 // x = @param:x -> half{8192, 4096}
@@ -24,29 +24,33 @@ struct sum_float {
     static GEN_DEVICE acc combine(acc a, acc b) { return a + b; }
 };
 
-GEN_KERNEL(256)
-main_(const gen::half* __restrict__ x, gen::half* __restrict__ z_output)
+GEN_KERNEL(128)
+test(const gen::half* __restrict__ x, gen::half* __restrict__ z_output)
 {
-    const int base = gen::lane_id() * 8 + (gen::global_id() / 64) * 4096;
-    const auto x_in = gen::strided_load<64, 512, 8>(x, base);
-    gen::array<float, 64> convert;
+    const int base = gen::local_id() * 8 + gen::workgroup_id() * 4096;
+    const auto x_in = gen::strided_load<32, 1024, 8>(x, base);
+    GEN_LDS(float, lds, 2);
+    GEN_LDS(float, lds2, 2);
+    gen::array<float, 32> convert;
     GEN_UNROLL
-    for (int i = 0; i < 64; ++i) {
+    for (int i = 0; i < 32; ++i) {
         convert[i] = gen::convert<float>(x_in[i]);
     }
     const float lane_max = gen::lane_reduce<max_float>(convert);
     const float wave_max = gen::dpp_reduce<max_float, 64>(lane_max);
-    gen::array<float, 64> exp;
+    const float block_max = gen::reduce_waves<max_float, 2, false>(wave_max, lds);
+    gen::array<float, 32> exp;
     GEN_UNROLL
-    for (int i = 0; i < 64; ++i) {
-        exp[i] = gen::exp((convert[i] - wave_max));
+    for (int i = 0; i < 32; ++i) {
+        exp[i] = gen::exp(convert[i] - block_max);
     }
     const float lane_sum = gen::lane_reduce<sum_float>(exp);
     const float wave_sum = gen::dpp_reduce<sum_float, 64>(lane_sum);
-    gen::array<gen::half, 64> y;
+    const float block_sum = gen::reduce_waves<sum_float, 2, false>(wave_sum, lds2);
+    gen::array<gen::half, 32> y;
     GEN_UNROLL
-    for (int i = 0; i < 64; ++i) {
-        y[i] = gen::convert<gen::half>(exp[i] / wave_sum);
+    for (int i = 0; i < 32; ++i) {
+        y[i] = gen::convert<gen::half>(exp[i] / block_sum);
     }
-    gen::strided_store<64, 512, 8>(z_output, base, y);
+    gen::strided_store<32, 1024, 8>(z_output, base, y);
 }

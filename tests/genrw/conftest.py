@@ -1,0 +1,56 @@
+"""The command line, called in this process."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from genrw.main import execute
+
+SOFTMAX = """\
+x = @param:x -> half{8, 100}
+m = reduce_max[axes={1}](x)
+d = sub(x, m)
+e = exp(d)
+s = reduce_sum[axes={1}](e)
+y = div(e, s)
+@return(y)
+"""
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a command ended, and what it printed."""
+
+    status: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Result]
+
+
+@pytest.fixture
+def genrw(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs `genrw ARGUMENTS`; `stdin` is what it reads there."""
+
+    def run(*arguments: object, stdin: str = "") -> Result:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        status = execute([str(a) for a in arguments])
+        captured = capsys.readouterr()
+        return Result(status, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def softmax(tmp_path: Path) -> Path:
+    """A small softmax in a file."""
+    path = tmp_path / "softmax.gen"
+    path.write_text(SOFTMAX)
+    return path
