@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
@@ -19,7 +19,7 @@ from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.rw_tree import AttributeDecl
 from genrw.grammar.source import Span
 
-_HEADER = ("stage", "target", "policy", "schedule", "space", "axes", "outputs")
+_HEADER = ("stage", "target", "policy", "schedule", "space", "axes", "results", "outputs")
 
 
 def build_file(file: tree.File, library: Library, default_target: str) -> dict[str, Module]:
@@ -71,6 +71,7 @@ def build_module(
         schedule=schedule,
         space=header.get("space"),
         axes=header.get("axes", ()),
+        results=header.get("results", ()) or builder.results,
         outputs=header.get("outputs", {}),
         span=module.span,
     )
@@ -127,6 +128,8 @@ class _Builder:
         self.problems: list[Diagnostic] = []
         self.calling: list[str] = []
         self.printed = printed
+        self.returned: tuple[str, ...] = ()
+        self.results: tuple[str, ...] = ()
 
     def body(self, module: tree.Module) -> Node:
         """The root of the module; raises all problems at once."""
@@ -137,6 +140,7 @@ class _Builder:
             last = module.instructions[-1].span if module.instructions else module.span
             raise error("the program has no `@return`", last, "end it with `@return(name)`")
         nodes, span = results
+        self.results = self.returned
         effects = all(n.type.sort == "effect" for n in nodes)
         part = self.library.boundary("effects" if effects else "result")
         return self.node(part.name, (), tuple(nodes), span, [n.name or "" for n in nodes])
@@ -149,6 +153,7 @@ class _Builder:
         for instruction in module.instructions:
             try:
                 if instruction.op == "@return":
+                    self.returned = distinct(o.name for o in instruction.operands if isinstance(o, tree.Ref))
                     results = (
                         [n for o in instruction.operands if (n := self.operand(o, scope)) is not None],
                         instruction.span,
@@ -423,6 +428,18 @@ class _Builder:
         results = self.instructions(self.modules[name], operands)
         self.calling.pop()
         return results[0] if results is not None else []
+
+
+def distinct(names: Iterable[str]) -> tuple[str, ...]:
+    """The names, those met again with a number behind them."""
+    found: list[str] = []
+    for wanted in names:
+        name, count = wanted, 0
+        while name in found:
+            count += 1
+            name = f"{wanted}_{count}"
+        found.append(name)
+    return tuple(found)
 
 
 def _default_dtype(value: object) -> str:

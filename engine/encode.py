@@ -32,7 +32,7 @@ from genrw.grammar.expr_tree import Binary, Const, Expr, Name
 from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, VarPattern
 from genrw.grammar.source import Span
 
-FACTS = ("lo", "hi", "pow2", "size", "depth", "uses", "fold", "order")
+FACTS = ("lo", "hi", "pow2", "size", "depth", "uses", "fold", "order", "varies")
 Answer = Callable[[tuple[int, ...], Interner, "RuleUse"], list[tuple[int, ...]]]
 
 

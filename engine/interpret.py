@@ -127,7 +127,7 @@ def _tensor_results(
         elif node is not module.root:
             values[id(node)] = _tensor_value(node, evaluator, values, inputs)
     if module.root.op == library.boundary("result").name:
-        return _unique((node.name or node.op, finished(node)) for node in module.root.operands)
+        return {name: finished(node) for name, node in zip(module.results, module.root.operands, strict=True)}
     return _named(module, {name: outputs[name] for name in written})
 
 

@@ -40,7 +40,8 @@ class Module:
     """One program or kernel: its root node, and what its header says.
 
     `stage` is the last stage that ran ("" for a program as written), `schedule` and `space` belong to kernels,
-    `outputs` maps output parameters to the result names of the program the kernel came from.
+    `results` are the names under which the program returns its values, `outputs` says which of them each output
+    parameter of a kernel holds.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Module:
     schedule: Mapping[str, Any] = field(default_factory=dict)
     space: tuple[int, ...] | None = None
     axes: tuple[int, ...] = ()
+    results: tuple[str, ...] = ()
     outputs: Mapping[str, str] = field(default_factory=dict)
     span: Span = field(default=NOWHERE, repr=False)
 

@@ -94,10 +94,13 @@ class Memory:
         """Values put at offsets; Misuse if one lies outside, or two that differ meet at one place."""
         if self.written is None:
             raise Misuse(f"writes to {self.name}, which is an input")
-        groups, where = np.zeros((self.groups or 1, 1, 1, 1)), True if where is None else where
-        offsets, values, where, _ = np.broadcast_arrays(offsets, values, where, groups)
-        places = self._places(offsets, where, "writes", count_from)[where]
-        values = values[where].astype(self.values.dtype, copy=False)
+        groups = np.zeros((self.groups or 1, 1, 1, 1))
+        everywhere = np.asarray(True)
+        offsets, values, chosen, _ = np.broadcast_arrays(
+            offsets, values, everywhere if where is None else where, groups
+        )
+        places = self._places(offsets, chosen, "writes", count_from)[chosen]
+        values = values[chosen].astype(self.values.dtype, copy=False)
         old = self.written[places]
         clash = old & ~_same(self.values[places], values)
         self.values[places] = values

@@ -15,7 +15,6 @@ from genrw.engine.relevance import relevant_rules
 from genrw.engine.space import space_record, with_space
 from genrw.engine.stage import Saturated, StageEngine
 from genrw.engine.structure import structure_key
-from genrw.engine.text import node_names
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.rw_tree import RuleDecl
 
@@ -255,9 +254,7 @@ class Pipeline:
         added = [n for name, n in found.items() if name not in known]
         outputs = dict(module.outputs)
         if added:
-            names = node_names(module, self.library)
-            results = [names[id(n)] for n in module.root.operands]
-            outputs.update(zip((n.attribute("name") for n in added), results, strict=False))
+            outputs.update(zip((n.attribute("name") for n in added), module.results, strict=False))
         return replace(module, root=root, parameters=tuple(parameters + added), stage=stage, outputs=outputs)
 
     def _record(self, graph: Saturated, trace: Trace) -> None:

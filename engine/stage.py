@@ -158,7 +158,7 @@ class StageEngine:
             egg.AddRuleset(sp, _RULES),
             egg.AddRuleset(sp, _LOAD),
         ]
-        merges = {"ty": "min", "depth": "min", "uses": "max", "fold": "min", "order": "min"}
+        merges = {"ty": "min", "depth": "min", "uses": "max", "fold": "min", "order": "min", "varies": "min"}
         merges |= {"lo": "max", "hi": "min", "pow2": "max", "size": "min"}
         for name, merge in merges.items():
             commands.append(egg.FunctionCommand(sp, name, egg.Schema(["T"], "i64"), egg.Call(sp, merge, [old, new])))
@@ -173,7 +173,7 @@ class StageEngine:
     def _load_rules(self, sp: Any, arities: Iterable[int]) -> list[Any]:
         commands: list[Any] = []
         for k in arities:
-            commands.append(egg.Relation(sp, f"program{k}", ["i64", "String", *["i64"] * (k + 6)]))
+            commands.append(egg.Relation(sp, f"program{k}", ["i64", "String", *["i64"] * (k + 7)]))
             commands.append(self._load_rule(sp, k))
         i, n = egg.Var(sp, "i"), egg.Var(sp, "n")
         fact = egg.Fact(egg.Call(sp, "numbers", [i, n]))
@@ -182,16 +182,16 @@ class StageEngine:
         return commands
 
     def _load_rule(self, sp: Any, arity: int) -> Any:
-        """program<k>(id, op, attributes, type, depth, uses, fold, order, operand ids…) makes the term and its facts."""
-        i, op, a, t, d, u, f, o = (egg.Var(sp, n) for n in ("i", "op", "a", "t", "d", "u", "f", "o"))
+        """program<k>(id, op, attributes, type, depth, uses, fold, order, varies, operand ids…) makes the term and its facts."""
+        i, op, a, t, d, u, f, o, v = (egg.Var(sp, n) for n in ("i", "op", "a", "t", "d", "u", "f", "o", "v"))
         ids = [egg.Var(sp, f"i{j}") for j in range(arity)]
         terms = [egg.Var(sp, f"x{j}") for j in range(arity)]
         term = egg.Call(sp, constructor(arity), [op, a, *terms])
-        body: list[Any] = [egg.Fact(egg.Call(sp, f"program{arity}", [i, op, a, t, d, u, f, o, *ids]))]
+        body: list[Any] = [egg.Fact(egg.Call(sp, f"program{arity}", [i, op, a, t, d, u, f, o, v, *ids]))]
         body += [egg.Eq(sp, x, egg.Call(sp, "node", [j])) for x, j in zip(terms, ids, strict=True)]
         head: list[Any] = [egg.Set(sp, "node", [i], term), egg.Set(sp, "ty", [term], t)]
         head += [egg.Set(sp, "depth", [term], d), egg.Set(sp, "uses", [term], u)]
-        head += [egg.Set(sp, "fold", [term], f), egg.Set(sp, "order", [term], o)]
+        head += [egg.Set(sp, "fold", [term], f), egg.Set(sp, "order", [term], o), egg.Set(sp, "varies", [term], v)]
         return egg.RuleCommand(egg.Rule(sp, head, body, f"load {arity}", _LOAD))
 
     def _members(self, sp: Any) -> list[Any]:
@@ -252,6 +252,7 @@ class StageEngine:
                     graph.uses.get(id(node), 0),
                     graph.fold.get(id(node), -1),
                     graph.order[id(node)],
+                    graph.varies[id(node)],
                     *(ids[id(o)] for o in node.operands),
                 ]
                 rows.setdefault(f"program{len(node.operands)}", []).append("\t".join(map(str, fields)) + "\n")

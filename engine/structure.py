@@ -18,4 +18,4 @@ def structure_key(module: Module) -> tuple[Any, ...]:
         graph.append((node.op, attributes_key(node.attributes), operands, node.name, node.type))
     parameters = tuple((attributes_key(p.attributes), p.name, ids.get(id(p))) for p in module.parameters)
     header = (module.name, module.stage, module.target, attributes_key(tuple(module.schedule.items())))
-    return (header, module.space, module.axes, tuple(module.outputs.items()), parameters, tuple(graph))
+    return (header, module.space, module.axes, module.results, tuple(module.outputs.items()), parameters, tuple(graph))

@@ -24,17 +24,13 @@ def module_text(modules: Iterable[Module], library: Library, contexts: Iterable[
 def module_tree(module: Module, library: Library, context: Mapping[str, Any]) -> tree.Module:
     """A module's syntax tree."""
     writer = _Writer(module, library, context)
-    return tree.Module(module.name, tuple(_header(module)), tuple(writer.instructions()))
+    instructions = writer.instructions()
+    shown = tuple(writer.names[id(o)] for o in module.root.operands)
+    return tree.Module(module.name, tuple(_header(module, shown)), tuple(instructions))
 
 
-def node_names(module: Module, library: Library) -> dict[int, str]:
-    """The name that each node has in the module's text, by identity."""
-    writer = _Writer(module, library, {})
-    writer.name_all()
-    return writer.names
-
-
-def _header(module: Module) -> list[tree.Attribute]:
+def _header(module: Module, shown: tuple[str, ...]) -> list[tree.Attribute]:
+    """The header of a stage's output; `shown` are the names in its `@return`."""
     if not module.stage:
         return []
     values: dict[str, Any] = {"stage": tree.Word(module.stage), "target": tree.Word(module.target)}
@@ -44,6 +40,8 @@ def _header(module: Module) -> list[tree.Attribute]:
         values["space"] = module.space
     if module.axes:
         values["axes"] = module.axes
+    if not module.outputs and module.results != shown:
+        values["results"] = tuple(tree.Word(name) for name in module.results)
     if module.outputs:
         values["outputs"] = tree.MapValue(tuple((k, tree.Word(v)) for k, v in module.outputs.items()))
     return [tree.Attribute(k, v) for k, v in values.items()]

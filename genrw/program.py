@@ -144,7 +144,7 @@ class Program:
 
     def _results(self, module: Module) -> list[tuple[str, Node]]:
         if module.root.op == self.library.boundary("result").name:
-            return [(result.name or result.op, result) for result in module.root.operands]
+            return list(zip(module.results, module.root.operands, strict=True))
         from genrw.engine.interpret import written_parameters
 
         written = written_parameters(module, self.library)
@@ -193,6 +193,15 @@ def _check_outputs(before: Module, after: Module, library: Library) -> None:
                 taken[name].span,
                 "rename the parameter",
             )
+
+
+def _written(node: Node, library: Library) -> str | None:
+    """The name of the parameter that an operation writes, None if it writes none."""
+    operator = library.operator(node.op)
+    if operator.role != "write":
+        return None
+    names = [operand.name for operand in operator.decl.operands]
+    return str(node.operands[names.index(operator.decl.role_parts[0])].attribute("name"))
 
 
 def comment_lines(text: str) -> str:

@@ -1,0 +1,199 @@
+"""`genrw run`: inputs, results, checks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from conftest import SOFTMAX, Command
+
+EXP = "x = @param:x -> {type}\ny = exp(x)\n@return(y)\n"
+
+
+def save(path: Path, array: object) -> Path:
+    np.save(path, np.asarray(array))
+    return path
+
+
+@pytest.mark.parametrize("target", ["host", "gfx942", "gfx1100"])
+def test_check_on_the_host(genrw: Command, softmax: Path, target: str) -> None:
+    result = genrw("run", softmax, "--check", "--target", target, "--order", 5)
+    assert (result.status, result.err) == (0, "")
+    assert "half{8, 100}" in result.out
+    assert "ok" in result.out
+    assert f"host, target {target}: ready in" in result.out
+
+
+@pytest.mark.parametrize("stage", [None, "simplify", "gridwise", "lanewise", "final"])
+def test_check_in_the_interpreter(genrw: Command, softmax: Path, stage: str | None) -> None:
+    arguments = ["--stage", stage] if stage else []
+    result = genrw("run", softmax, "--check", "--device", "interpret", "--target", "gfx942", *arguments)
+    assert (result.status, result.err) == (0, "")
+
+
+def test_a_wrong_result_is_found(genrw: Command, tmp_path: Path) -> None:
+    rule = "stage simplify\n\nrule wrong\n  exp(x)\n  => neg(x)\n  replaces\n"
+    (tmp_path / "wrong.rw").write_text(rule)
+    result = genrw("run", "-", "--check", "--rules", tmp_path, stdin=EXP.replace("{type}", "float{4}"))
+    assert result.status == 1
+    assert "wrong" in result.out
+    assert "is right (4 of 4 elements are wrong)" in result.out
+
+
+def test_given_inputs_and_saved_results(genrw: Command, tmp_path: Path) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    given = save(tmp_path / "a.npy", np.asfortranarray(x))
+    text = EXP.replace("{type}", "float{2, 3}")
+    result = genrw("run", "-", "--input", f"x={given}", "--save", tmp_path / "out", stdin=text)
+    assert result.status == 0
+    assert os.listdir(tmp_path / "out") == ["y.npy"]
+    np.testing.assert_allclose(np.load(tmp_path / "out" / "y.npy"), np.exp(x), rtol=1e-5)
+
+
+def test_random_inputs_follow_from_the_seed(genrw: Command, softmax: Path, tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        assert genrw("run", softmax, "--seed", seed, "--save", tmp_path / name).status == 0
+    a, b, c = (np.load(tmp_path / name / "y.npy") for name in "abc")
+    assert np.array_equal(a, b)
+    assert not np.array_equal(a, c)
+
+
+@pytest.mark.parametrize("stored", [np.uint16, ml_dtypes.bfloat16])
+def test_bf16_travels_by_its_bits(genrw: Command, tmp_path: Path, stored: type) -> None:
+    x = np.arange(4).astype(ml_dtypes.bfloat16)
+    given = save(tmp_path / "x.npy", x.view(stored))
+    text = "x = @param:x -> bf16{4}\ny = add(x, x)\n@return(y)\n"
+    assert genrw("run", "-", "--input", f"x={given}", "--save", tmp_path, stdin=text).status == 0
+    y = np.load(tmp_path / "y.npy")
+    assert y.dtype == np.uint16
+    assert np.array_equal(y.view(ml_dtypes.bfloat16).astype(float), [0, 2, 4, 6])
+
+
+def test_byte_order_does_not_matter(genrw: Command, tmp_path: Path) -> None:
+    given = save(tmp_path / "x.npy", np.arange(4, dtype=">f4"))
+    text = "x = @param:x -> float{4}\ny = add(x, x)\n@return(y)\n"
+    result = genrw("run", "-", "--input", f"x={given}", stdin=text)
+    assert "0 2 4 6" in result.out
+
+
+def test_results_keep_their_names(genrw: Command, tmp_path: Path) -> None:
+    text = "x = @param:x -> float{4}\ny = exp(x)\n@return(y, y, x)\n"
+    result = genrw("run", "-", "--check", "--save", tmp_path, stdin=text)
+    assert result.status == 0
+    assert sorted(os.listdir(tmp_path)) == ["x.npy", "y.npy", "y_1.npy"]
+
+
+def test_equal_values_keep_their_names(genrw: Command, tmp_path: Path) -> None:
+    text = "a = @param:a -> float{4}\nb = @param:b -> float{4}\np = add(a, b)\nq = add(b, a)\n@return(q, p)\n"
+    assert genrw("run", "-", "--check", "--save", tmp_path, stdin=text).status == 0
+    assert sorted(os.listdir(tmp_path)) == ["p.npy", "q.npy"]
+
+
+def test_parameters_may_be_called_as_they_like(genrw: Command) -> None:
+    text = "d = @param:double -> float{4}\nm = @param:main -> float{4}\ny = sub(d, m)\n@return(y)\n"
+    assert genrw("run", "-", "--check", stdin=text).status == 0
+
+
+def test_a_parameter_called_as_the_output_is_told(genrw: Command) -> None:
+    text = "z = @param:z_output -> float{4}\ny = neg(z)\n@return(y)\n"
+    result = genrw("run", "-", stdin=text)
+    assert result.status == 2
+    assert "<stdin>:1:1: error: the parameter `z_output` has the name of the kernel's output" in result.err
+
+
+def test_modules_share_inputs(genrw: Command) -> None:
+    body = "x = @param:x -> float{4}\ny = exp(x)\n@return(y)\n"
+    text = f"@module a\n{body}@module b\n{body.replace('exp', 'neg')}"
+    result = genrw("run", "-", "--check", stdin=text)
+    assert result.status == 0
+    assert "y_1" in result.out
+    result = genrw("run", "-", stdin=f"@module a\n{body}@module b\n{body.replace('4', '5')}")
+    assert result.status == 2
+    assert "the modules disagree about the type of parameter `x`" in result.err
+
+
+def test_a_program_on_its_way_runs(genrw: Command, softmax: Path) -> None:
+    text = genrw("lower", softmax, "--stage", "gridwise").out
+    result = genrw("run", "-", "--check", stdin=text)
+    assert result.status == 0
+    assert "host, target gfx942" in result.out
+    assert result.out.split("\n")[1].startswith("y ")
+
+
+@pytest.mark.parametrize(
+    ("contents", "said"),
+    [
+        (np.zeros((4, 4), np.float32), "holds float{4, 4}, but the input `x` is half{8, 100}"),
+        (np.zeros((8, 100), np.float32), "holds float{8, 100}, but the input `x` is half{8, 100}"),
+        (np.zeros((8, 100), np.complex64), "holds complex64{8, 100}, but the input `x`"),
+        (b"", "holds no array: "),
+        (b"junk", "holds no array: "),
+        (b"\x93NUMPY\x01\x00\xff\xff{", "holds no array: "),
+        (b"\x93NUMPY\x01\x00\x46\x00{'descr': '<f2', 'fortran_order': False, 'shape': (1000000000000,)}   \n", ""),
+    ],
+)
+def test_arrays_at_fault(genrw: Command, softmax: Path, tmp_path: Path, contents: object, said: str) -> None:
+    path = tmp_path / "x.npy"
+    if isinstance(contents, bytes):
+        path.write_bytes(contents)
+    else:
+        save(path, contents)
+    result = genrw("run", softmax, "--input", f"x={path}", "--save", tmp_path / "out")
+    assert result.status == 2
+    assert said in result.err
+    assert "Traceback" not in result.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_several_arrays_in_a_file(genrw: Command, softmax: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", a=np.zeros(3))
+    result = genrw("run", softmax, "--input", f"x={tmp_path / 'x.npz'}")
+    assert result.status == 2
+    assert "holds several arrays" in result.err
+
+
+def test_pickled_objects_are_not_loaded(genrw: Command, softmax: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array([{}], dtype=object), allow_pickle=True)
+    result = genrw("run", softmax, "--input", f"x={tmp_path / 'x.npy'}")
+    assert result.status == 2
+    assert "holds no array" in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--input", "x"], "the input 'x' names no file"),
+        (["--input", "q=a.npy"], "the program has no input `q`"),
+        (["--input", "x=a.npy", "--input", "x=b.npy"], "the input `x` is given twice"),
+        (["--input", "x=/nowhere/a.npy"], "there is no file /nowhere/a.npy"),
+        (["--input", "x=/"], "/ cannot be read: "),
+        (["--device", "gpu"], "there is no device `gpu`"),
+        (["--stage", "final"], "only the interpreter runs a program at a stage"),
+        (["--device", "interpret", "--order", "3"], "it has no `--order`"),
+        (["--device", "interpret", "--stage", "nowhere"], "there is no stage `nowhere`"),
+        (["--seed", "-1"], "--seed"),
+        (["--seed", "x"], "--seed"),
+    ],
+)
+def test_calls_at_fault(genrw: Command, softmax: Path, arguments: list[str], said: str) -> None:
+    result = genrw("run", softmax, *arguments)
+    assert (result.status, result.out) == (2, "")
+    assert said in result.err
+    assert "Traceback" not in result.err
+
+
+def test_results_that_cannot_be_saved(genrw: Command, softmax: Path) -> None:
+    result = genrw("run", softmax, "--save", softmax)
+    assert result.status == 2
+    assert "cannot be written: File exists" in result.err
+    assert softmax.read_text() == SOFTMAX
+
+
+def test_a_missing_compiler_is_told(genrw: Command, softmax: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GENRW_HOST_COMPILER", "/nowhere/c++")
+    result = genrw("run", softmax)
+    assert result.status == 2
+    assert "help: " in result.err
