@@ -98,12 +98,20 @@ def _classify(item: Placed, library: Library) -> None:
         item.wide = any(o.node.type.sort == "index" for o in arrays)
     else:
         item.wide = bool(node.type.size) and (bool(arrays) or is_leaf)
-    item.cheap = item.wide and (node.type.sort == "index" or node.type.dtype == "bool")
+    item.cheap = item.wide and (node.type.sort == "index" or _is_condition(item))
     if is_leaf and operator.decl.role_parts:
         item.loop = node.attribute(operator.decl.role_parts[0])
     else:
         loops = {o.loop for o in item.operands if o.loop is not None}
         item.loop = max(loops, default=None)
+
+
+def _is_condition(item: Placed) -> bool:
+    """Is it a comparison of indices, or made of such?"""
+    return item.node.type.dtype == "bool" and all(
+        o.cheap or o.node.type.sort == "index" or (o.node.type.sort, o.node.type.dtype) == ("scalar", "bool")
+        for o in item.operands
+    )
 
 
 def _set_slots(order: Sequence[Placed]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,19 @@ class Record:
 
     def as_dict(self) -> dict[str, Any]:
         return dict(self.items)
+
+
+class LazyRecord:
+    """Named values that are worked out when first asked for."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Any]]) -> None:
+        self._makers = makers
+        self._values: dict[str, Any] = {}
+
+    def member(self, name: str) -> object:
+        if name not in self._values:
+            self._values[name] = self._makers[name]()
+        return self._values[name]
 
 
 EMPTY = Record(())

@@ -20,7 +20,7 @@ from genrw.engine.context import CONTEXT_NAMES
 from genrw.engine.dtypes import DTYPES
 from genrw.engine.expr import Evaluator, free_names, member_uses
 from genrw.engine.infer import TypeProblem, infer
-from genrw.engine.interner import CONTEXT_MASK, Interner
+from genrw.engine.interner import CONTEXT_MASK, CONTEXT_SHIFT, Interner, attributes_key
 from genrw.engine.ir import Attributes
 from genrw.engine.library import Library, Operator, family_affixes
 from genrw.engine.native import native_condition, native_number
@@ -696,7 +696,15 @@ class _Answerer:
             attributes = self._attributes_maker(pattern)(env)
         else:
             attributes = complete(operator, {}, (), env)
-        operands = [self._type(o, env, interner) for o in pattern.operands]
+        operands = tuple(self._type(o, env, interner) for o in pattern.operands)
+        key = (env["context number"] >> CONTEXT_SHIFT, name, attributes_key(attributes), operands)
+        if key not in interner.inferred:
+            interner.inferred[key] = self._infer(name, attributes, operands, env, pattern)
+        return interner.inferred[key]
+
+    def _infer(
+        self, name: str, attributes: Attributes, operands: Sequence[Type], env: Mapping[str, Any], pattern: OpPattern
+    ) -> Type:
         try:
             return infer(self.library, name, attributes, operands, env)
         except TypeProblem as problem:

@@ -15,6 +15,7 @@ from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.source import NOWHERE
 
 _NUMBER_COST = 0.01
+_LEAST_COST = 1e-6
 
 
 @dataclass
@@ -123,13 +124,15 @@ class Extractor:
         found = self.library.find(node.op)
         if found is None or not found[0].legal_at(self.stage):
             return None
-        if found[0].cost is None:
-            return 1.0
+        fixed = found[0].fixed_cost
+        if fixed is not None:
+            return fixed
         interner = self.graph.interner
         env = {**interner.context(node.attributes), **dict(interner.attributes(node.attributes))}
         if found[1] is not None and found[0].decl.family is not None:
             env[found[0].decl.family] = found[1]
-        return max(float(found[0].cost(env)), 1e-6)
+        assert found[0].cost is not None
+        return max(float(found[0].cost(env)), _LEAST_COST)
 
     def _order(self, number: int, node: ENode) -> tuple[Any, ...]:
         """What decides between terms of equal cost: what was written, then the order of the rules, then the text."""

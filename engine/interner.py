@@ -31,6 +31,7 @@ class Interner:
         self._attributes: dict[int, Attributes] = {}
         self._type_ids: dict[Type, int] = {}
         self.types: list[Type] = []
+        self.inferred: dict[Any, Type] = {}
 
     def attributes_id(self, context: int, attributes: Attributes) -> int:
         if not attributes:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from genrw.engine.types import Type
@@ -69,3 +69,25 @@ def walk(*roots: Node) -> Iterator[Node]:
             seen.add(id(node))
             stack.append((node, True))
             stack.extend((operand, False) for operand in reversed(node.operands) if id(operand) not in seen)
+
+
+def unshared(modules: Iterable[Module]) -> list[Module]:
+    """The modules, with copies of nodes that an earlier one holds too: a node belongs to one kernel."""
+    seen: set[int] = set()
+    result = []
+    for module in modules:
+        nodes = list(walk(module.root))
+        if any(id(node) in seen for node in nodes):
+            module = _copied(module, nodes)
+            nodes = list(walk(module.root))
+        seen.update(id(node) for node in nodes)
+        result.append(module)
+    return result
+
+
+def _copied(module: Module, nodes: Iterable[Node]) -> Module:
+    copies: dict[int, Node] = {}
+    for node in nodes:
+        copies[id(node)] = replace(node, operands=tuple(copies[id(o)] for o in node.operands))
+    parameters = tuple(copies.get(id(p), p) for p in module.parameters)
+    return replace(module, root=copies[id(module.root)], parameters=parameters)

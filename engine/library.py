@@ -14,7 +14,7 @@ from genrw.engine.functions import Function
 from genrw.engine.layouts import LAYOUT_FUNCTIONS
 from genrw.engine.monoids import monoid_functions
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
-from genrw.grammar.expr_tree import Call, Expr, Name
+from genrw.grammar.expr_tree import Call, Const, Expr, Name
 from genrw.grammar.rw_tree import (
     AttributeDecl,
     ClassDecl,
@@ -121,6 +121,14 @@ class Operator:
     @cached_property
     def cost(self) -> Evaluator | None:
         return self.scope.compile(self.decl.cost) if self.decl.cost is not None else None
+
+    @cached_property
+    def fixed_cost(self) -> float | None:
+        """The cost of operators whose cost is a number or not given; None where it depends on the kernel."""
+        cost = self.decl.cost
+        if cost is None:
+            return 1.0
+        return float(cost.value) if isinstance(cost, Const) and isinstance(cost.value, (int, float)) else None
 
     def legal_at(self, stage: str) -> bool:
         """May the stage's output hold this operator?"""

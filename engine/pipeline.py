@@ -9,7 +9,7 @@ from typing import Any
 from genrw.engine.context import EMPTY, Record
 from genrw.engine.encode import RuleUse
 from genrw.engine.extract import Extractor, written_nodes
-from genrw.engine.ir import Module, Node, walk
+from genrw.engine.ir import Module, Node, unshared, walk
 from genrw.engine.library import Library
 from genrw.engine.relevance import relevant_rules
 from genrw.engine.space import space_record, with_space
@@ -122,7 +122,7 @@ class Pipeline:
 
     def _lower(self, modules: Sequence[Module], stage: str, options: Options, trace: Trace) -> list[Module]:
         last = self.index(stage)
-        current = [self._begin(m, options) for m in modules]
+        current = unshared([self._begin(m, options) for m in modules])
         for module in current:
             if self.done(module) > last:
                 raise error(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
 
-from genrw.engine.context import Record
+from genrw.engine.context import LazyRecord
 from genrw.engine.dtypes import DTYPES
 from genrw.engine.graph import GraphFacts
 from genrw.engine.ir import Module, Node, walk
 from genrw.engine.library import Library
 from genrw.engine.monoids import element_type
+from genrw.engine.types import Type
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 
 
@@ -82,7 +82,7 @@ def _stored(node: Node) -> Node:
     return node.operands[0] if node.type.sort == "effect" and node.operands else node
 
 
-def space_record(module: Module, library: Library) -> Record:
+def space_record(module: Module, library: Library) -> LazyRecord:
     """The space as rules see it.
 
     lens, axes; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least;
@@ -92,29 +92,42 @@ def space_record(module: Module, library: Library) -> Record:
     neighbours along a row in any parameter; `fast`, whether the last axis longer than 1 is part of the row.
     """
     lens, axes = module.space or (), module.axes
-    tensors = [*module.parameters, *(_stored(n) for n in module.root.operands)]
-    items = [_itemsize(t.type.dtype) for t in tensors if t.type.sort == "tensor"] or [4]
-    long_axes = [d for d, length in enumerate(lens) if length > 1]
     n = prod(lens[a] for a in axes)
-    values: dict[str, Any] = {
-        "lens": lens,
-        "axes": axes,
-        "n": n,
-        "rows": prod(lens) // max(n, 1) if n else prod(length for d, length in enumerate(lens) if d not in axes),
-        "elements": prod(lens),
-        "bytes": sum(t.type.elements * _itemsize(t.type.dtype) for t in tensors if t.type.sort == "tensor"),
-        "inputs": sum(1 for p in module.parameters if p.type.sort == "tensor"),
-        "folds": sum(1 for node in walk(module.root) if library.role(node.op) == "fold"),
-        "passes": max(GraphFacts.of(module, library).depth.values(), default=0)
-        + any(_stored(n).type.elements == prod(lens) for n in module.root.operands),
-        "scattered": sum(1 for node in walk(module.root) if _scatters(node, library)),
-        "operations": sum(1 for node in walk(module.root) if library.role(node.op) == "pointwise"),
-        "item": min(items),
-        "wide": max(items),
-        "min_stride": _min_stride(module, lens, axes),
-        "fast": bool(long_axes) and long_axes[-1] in axes,
-    }
-    return Record.of(values)
+    return LazyRecord(
+        {
+            "lens": lambda: lens,
+            "axes": lambda: axes,
+            "n": lambda: n,
+            "rows": lambda: prod(length for d, length in enumerate(lens) if d not in axes),
+            "elements": lambda: prod(lens),
+            "bytes": lambda: sum(t.elements * _itemsize(t.dtype) for t in _tensors(module)),
+            "inputs": lambda: sum(1 for p in module.parameters if p.type.sort == "tensor"),
+            "folds": lambda: _count(module, library, "fold"),
+            "passes": lambda: _passes(module, library, prod(lens)),
+            "scattered": lambda: sum(1 for node in walk(module.root) if _scatters(node, library)),
+            "operations": lambda: _count(module, library, "pointwise"),
+            "item": lambda: min((_itemsize(t.dtype) for t in _tensors(module)), default=4),
+            "wide": lambda: max((_itemsize(t.dtype) for t in _tensors(module)), default=4),
+            "min_stride": lambda: _min_stride(module, lens, axes),
+            "fast": lambda: next((d in axes for d in range(len(lens) - 1, -1, -1) if lens[d] > 1), False),
+        }
+    )
+
+
+def _tensors(module: Module) -> list[Type]:
+    """The types of what a kernel reads and stores."""
+    nodes = [*module.parameters, *(_stored(n) for n in module.root.operands)]
+    return [n.type for n in nodes if n.type.sort == "tensor"]
+
+
+def _count(module: Module, library: Library, role: str) -> int:
+    return sum(1 for node in walk(module.root) if library.role(node.op) == role)
+
+
+def _passes(module: Module, library: Library, elements: int) -> int:
+    """How often a row is walked: once for each fold above another, once more to store elements."""
+    folds = max(GraphFacts.of(module, library).depth.values(), default=0)
+    return folds + any(_stored(n).type.elements == elements for n in module.root.operands)
 
 
 def _scatters(node: Node, library: Library) -> bool:

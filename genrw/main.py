@@ -47,11 +47,12 @@ def _run(arguments: list[str]) -> int:
 
 def _tell(problem: BaseException) -> int:
     """Say on stderr what ended a command."""
-    if isinstance(problem, SystemExit):
-        return problem.code if isinstance(problem.code, int) else _BAD_INPUT
-    if isinstance(problem, BrokenPipeError):
+    # typer ends the process itself where the reader of the output has left.
+    if isinstance(problem, BrokenPipeError) or isinstance(problem.__context__, BrokenPipeError):
         _discard_output()
         return 0
+    if isinstance(problem, SystemExit):
+        return problem.code if isinstance(problem.code, int) else _BAD_INPUT
     if _is_interrupt(problem):
         return _INTERRUPTED
     try:

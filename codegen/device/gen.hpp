@@ -559,7 +559,7 @@ GEN_DEVICE void switch_context(context& from, context& to)
         : "memory", "cc", "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
 #if defined(__AVX512F__)
           "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26",
-          "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
+          "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
 #endif
           "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
           "xmm12", "xmm13", "xmm14", "xmm15");
@@ -1921,7 +1921,7 @@ GEN_DEVICE T conditional_load(const T* p, I i, detail::as_given<T> fill)
 
 /// Folds a lane's own values, as a balanced tree.
 template <class Op, int N>
-GEN_DEVICE typename Op::acc lane_reduce(array<typename Op::acc, N> values)
+GEN_DEVICE typename Op::acc lane_reduce(const array<typename Op::acc, N>& values)
 {
     if constexpr (N == 0) {
         return Op::identity();

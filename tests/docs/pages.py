@@ -1,0 +1,279 @@
+"""The fenced blocks of README.md and docs/*.md, and what makes each of them true.
+
+A block's first line says what it is:
+
+    ```gen [file=NAME]      a program: it parses, and lowers if it has a `@return`
+    ```gen fails            a program that does not; the ```text block that follows is what genrw says
+    ```rw [file=NAME]       declarations: the shipped ones word for word, or additions that load beside them
+    ```rw fails             declarations that are refused, followed by the ```text of the diagnostics
+    ```console [first=N] [last=N]   commands after `$ ` and what they print, or its first and last lines around a …
+    ```python               runs; where ```text output follows, prints that
+    ```text, ```bash        are read by people only
+
+Blocks of a page run in order, in one folder with a copy of the examples; `file` writes a block into that folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from genrw.coverage import example_modules, rule_stages
+from genrw.engine.library import Library
+from genrw.engine.pipeline import Options, Pipeline, Trace
+from genrw.engine.text import module_text
+from genrw.grammar.diagnostics import GenrwError
+from genrw.grammar.rw import parse_rw
+from genrw.grammar.rw_tree import Declaration, Example, RuleDecl, RuleFile
+from genrw.grammar.source import Source
+from genrw.main import main
+from genrw.program import DEFAULT_TARGET, Program
+from genrw.rulesets import load_library
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+_FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LANGUAGES = frozenset({"gen", "rw", "console", "python", "text", "bash"})
+# What differs from one run or machine to the next.
+_VARYING = (re.compile(r"\b\d+(\.\d+)?(e-\d+)? (ms|s|us)\b"), re.compile(r"\b\d+(\.\d+)?e-\d+\b"))
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, the words behind it, its text, and its place in the page."""
+
+    language: str
+    words: tuple[str, ...]
+    text: str
+    line: int
+    start: int
+    end: int
+
+    def option(self, name: str) -> str | None:
+        """The value of `name=value` among the words."""
+        return next((w.partition("=")[2] for w in self.words if w.startswith(f"{name}=")), None)
+
+
+def blocks(text: str) -> list[Block]:
+    """The fenced blocks of a page, in order."""
+    return [
+        Block(m[1], tuple(m[2].split()), m[3], text.count("\n", 0, m.start()) + 1, m.start(3), m.end(3))
+        for m in _FENCE.finditer(text)
+    ]
+
+
+@dataclass
+class Page:
+    """Runs a page's blocks. `problems` says what is not as the page has it, `repairs` what the blocks should hold."""
+
+    name: str
+    library: Library
+    namespace: dict[str, Any] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    repairs: list[tuple[Block, str]] = field(default_factory=list)
+
+    def run(self, text: str) -> None:
+        """Run all blocks, in the present folder."""
+        found = blocks(text)
+        for block, after in zip(found, [*found[1:], None], strict=True):
+            try:
+                self._run(block, after)
+            except (GenrwError, AssertionError) as problem:
+                self._wrong(block, str(problem))
+
+    def _run(self, block: Block, after: Block | None) -> None:
+        name = block.option("file")
+        if name is not None:
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            Path(name).write_text(block.text, encoding="utf-8")
+        assert block.language in _LANGUAGES, f"nobody knows what `{block.language}` is"
+        if "fails" in block.words:
+            assert after is not None, "no ```text block with the diagnostics follows"
+            assert after.language == "text", "no ```text block with the diagnostics follows"
+            self._compare(after, self._refused(block))
+        elif block.language == "gen":
+            _lower(block.text, self.library)
+        elif block.language == "rw":
+            self._declarations(block)
+        elif block.language == "console":
+            self._compare(block, "".join(_shown(block, command) for command in _commands(block.text)))
+        elif block.language == "python":
+            self._python(block, after)
+
+    def _wrong(self, block: Block, what: str) -> None:
+        self.problems.append(f"{self.name}:{block.line}: ```{block.language}\n{what}")
+
+    def _compare(self, block: Block, found: str) -> None:
+        if _settled(found) != _settled(block.text):
+            self._wrong(block, f"is\n{found}but the page has\n{block.text}")
+            self.repairs.append((block, found))
+
+    # ---- programs and rules
+
+    def _refused(self, block: Block) -> str:
+        try:
+            if block.language == "gen":
+                _lower(block.text, self.library)
+            else:
+                _added(block, Path(block.option("file") or "rules.rw"))
+        except GenrwError as problem:
+            return f"{problem}\n"
+        raise AssertionError("this does not fail")
+
+    def _declarations(self, block: Block) -> None:
+        file = parse_rw(block.text, f"{self.name}:{block.line}")
+        shipped = {(type(d), d.name): d for f in self.library.files for d in f.declarations}
+        known = [d for d in file.declarations if (type(d), d.name) in shipped]
+        if not known:
+            self._additions(_added(block, Path(block.option("file") or "rules.rw")), file)
+            return
+        assert len(known) == len(file.declarations), "some of this is shipped and some is not"
+        for declaration in known:
+            quoted = _like(shipped[type(declaration), declaration.name], declaration)
+            assert declaration == quoted, f"the shipped `{declaration.name}` is another"
+
+    def _additions(self, library: Library, file: RuleFile) -> None:
+        for rule in file.declarations:
+            if isinstance(rule, RuleDecl):
+                for example in rule.examples:
+                    _check_example(next(r for r in library.rules if r.name == rule.name), example, library)
+
+    # ---- Python
+
+    def _python(self, block: Block, after: Block | None) -> None:
+        code = compile("\n" * block.line + block.text, self.name, "exec")
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(code, self.namespace)
+        if after is not None and after.language == "text" and "output" in after.words:
+            self._compare(after, out.getvalue())
+
+
+def _settled(text: str) -> str:
+    """A text without what varies."""
+    for pattern in _VARYING:
+        text = pattern.sub("~", text)
+    return text
+
+
+def _lower(text: str, library: Library) -> None:
+    if "@return" not in text:
+        from genrw.grammar.gen import parse_gen
+
+        parse_gen(text, "program.gen")
+        return
+    program = Program.parse(Source("program.gen", text), library)
+    program.lower(program.stages[-1])
+
+
+def _added(block: Block, path: Path) -> Library:
+    """The shipped rules and those of a block, and of those beside its file."""
+    folder = path.parent if path.parent != Path() else Path("added")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / path.name).write_text(block.text, encoding="utf-8")
+    try:
+        return load_library([folder])
+    finally:
+        if block.option("file") is None:
+            (folder / path.name).unlink()
+
+
+def _like(shipped: Declaration, quoted: Declaration) -> Declaration:
+    """A shipped declaration with as much around it as a quoted one has: its stage, documentation and examples."""
+    changes: dict[str, Any] = {} if quoted.doc else {"doc": ""}
+    if isinstance(quoted, RuleDecl):
+        changes |= {} if quoted.stage else {"stage": None}
+        changes |= {} if quoted.examples else {"examples": ()}
+    return replace(shipped, **changes)
+
+
+def _check_example(rule: RuleDecl, example: Example, library: Library) -> None:
+    """Run a rule alone on its example: it makes what `gives` says, or does not fire."""
+    alone = replace(library, rules=(rule,))
+    for stage in rule_stages(rule):
+        before = example_modules(example, stage, library, DEFAULT_TARGET)
+        trace = Trace()
+        options = Options(before[0].target or DEFAULT_TARGET)
+        lowered = Pipeline(alone).lower(before, stage, options, trace)
+        if example.after is None:
+            assert rule.name not in trace.fired, f"`{rule.name}` fires on its counterexample"
+            continue
+        wanted = example_modules(replace(example, before=example.after), stage, library, DEFAULT_TARGET)
+        pipeline = Pipeline(library)
+        bare = [[replace(m, stage="", target=DEFAULT_TARGET) for m in modules] for modules in (lowered, wanted)]
+        texts = [module_text(ms, library, [pipeline.context(m, options) for m in ms]) for ms in bare]
+        assert texts[0] == texts[1], f"the example of `{rule.name}` gives\n{texts[0]}and not\n{texts[1]}"
+
+
+# ---- commands
+
+
+def _commands(text: str) -> Iterator[str]:
+    """The commands of a console block; a line that ends in a backslash goes on in the next."""
+    for match in re.finditer(r"^\$ ((?:.*\\\n)*.*)$", text, re.MULTILINE):
+        yield match[1]
+
+
+def _shown(block: Block, command: str) -> str:
+    """A command and what it prints."""
+    return f"$ {command}\n{_elided(_output(command), block)}"
+
+
+def _elided(output: str, block: Block) -> str:
+    """The first and last lines of an output, as many as a block wants."""
+    first, last = block.option("first"), block.option("last")
+    lines = output.splitlines(keepends=True)
+    if first is None and last is None:
+        return output
+    head, tail = int(first or 0), int(last or 0)
+    if len(lines) <= head + tail + 1:
+        return output
+    return "".join([*lines[:head], "…\n", *lines[len(lines) - tail :]])
+
+
+def _output(command: str) -> str:
+    """What a command prints. `genrw` runs in this process, which has loaded the rules."""
+    one_line = command.replace("\\\n", " ")
+    first, pipe, rest = one_line.partition(" | ")
+    words = shlex.split(first)
+    if words[0] != "genrw" or {">", "<", "&&"} & set(words):
+        return _shell(one_line, "")
+    output = _genrw(words[1:])
+    return _shell(rest, output) if pipe else output
+
+
+def _genrw(arguments: Sequence[str]) -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+        main(arguments)
+    return out.getvalue()
+
+
+def _shell(command: str, given: str) -> str:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "PYTHONUTF8": "1"}
+    done = subprocess.run(
+        ["bash", "-c", command],
+        input=given,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        env=environment,
+        check=False,
+    )
+    return done.stdout
+
+
+def repaired(text: str, repairs: Sequence[tuple[Block, str]]) -> str:
+    """A page's text with what its blocks should hold."""
+    for block, found in sorted(repairs, key=lambda r: -r[0].start):
+        text = text[: block.start] + found + text[block.end :]
+    return text

@@ -1,0 +1,135 @@
+"""The Python API."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import SOFTMAX
+
+import genrw
+
+ADD = "x = @param:x -> float{2, 3}\ny = @param:y -> float{3}\nz = add(x, y)\n@return(z)\n"
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+Y = np.arange(3, dtype=np.float32)
+
+
+def test_import_loads_nothing_heavy() -> None:
+    code = "import genrw, sys; print([m for m in sys.modules if m in ('numpy', 'lark', 'genrw.engine.stage')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_all_names_are_there() -> None:
+    assert set(genrw.__all__) <= set(dir(genrw))
+    for name in genrw.__all__:
+        assert getattr(genrw, name) is not None
+    with pytest.raises(AttributeError, match="frobnicate"):
+        genrw.frobnicate  # noqa: B018
+
+
+def test_load_takes_a_path_or_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.gen"
+    path.write_text(ADD)
+    assert genrw.load(path).text == genrw.load(str(path)).text == genrw.load(ADD).text == ADD
+    with pytest.raises(genrw.GenrwError, match="there is no file"):
+        genrw.load(tmp_path / "b.gen")
+
+
+def test_lower() -> None:
+    assert genrw.lower(ADD, "gridwise").startswith("@module main [stage=gridwise, target=gfx942")
+    assert genrw.lower(ADD) == genrw.lower(ADD, "final") == str(genrw.load(ADD).lower("final"))
+    assert "target=host" in genrw.lower(ADD, target="host")
+    assert "vector=1," in genrw.lower(ADD, "schedule", schedule={"vector": 1})
+
+
+def test_settings_of_a_call_win_over_those_of_load() -> None:
+    program = genrw.load(ADD)
+    assert "target=gfx1100" in genrw.lower(program, target="gfx1100")
+    assert genrw.compile(program).program.options.target == "host"
+    assert genrw.compile(program, "gfx1100").program.options.target == "gfx1100"
+    chosen = genrw.load(ADD, target="gfx90a")
+    assert genrw.compile(chosen).program.options.target == "gfx90a"
+    with pytest.raises(genrw.GenrwError, match="has its rules already"):
+        genrw.lower(program, rules=["/nowhere"])
+
+
+def test_emit() -> None:
+    assert "GEN_KERNEL(256)" in genrw.emit(ADD, target="gfx942")
+
+
+def test_compile_gives_a_function() -> None:
+    add = genrw.compile(ADD)
+    want = X + Y
+    assert np.array_equal(add(X, Y), want)
+    assert np.array_equal(add(y=Y, x=X), want)
+    assert np.array_equal(add(X, y=Y), want)
+    assert (add.inputs, add.results) == (("x", "y"), ("z",))
+    assert "GEN_KERNEL" in add.source
+    assert [a["buffer"] for a in add.launch["kernels"][0]["arguments"]] == ["x", "y", "z_output"]
+    assert repr(add) == "<genrw program x, y -> z>"
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100", "sm_90"])
+def test_compile_for_a_gpu_emulates_it(target: str) -> None:
+    softmax = genrw.compile(SOFTMAX, target)
+    x = np.random.default_rng(0).normal(size=(8, 100)).astype(np.float16)
+    np.testing.assert_allclose(softmax(x).sum(axis=1), 1, rtol=1e-2)
+
+
+def test_arrays_may_lie_in_any_layout() -> None:
+    add = genrw.compile(ADD)
+    spread = np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2]
+    for x in (np.asfortranarray(X), spread, X[::-1][::-1]):
+        assert np.array_equal(add(x, Y), X + Y)
+
+
+def test_results_come_in_order() -> None:
+    text = "x = @param:x -> float{3}\ny = neg(x)\n@return(y, x, y)\n"
+    results = genrw.compile(text)(Y)
+    assert isinstance(results, tuple)
+    assert [r.tolist() for r in results] == [(-Y).tolist(), Y.tolist(), (-Y).tolist()]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "named", "said"),
+    [
+        ((X,), {}, "the input `y` is missing"),
+        ((X, Y, Y), {}, "the program takes 2 arrays, not 3"),
+        ((X, Y), {"y": Y}, "the input `y` is given twice"),
+        ((X, Y), {"q": Y}, "the program has no input `q`"),
+        ((X, X), {}, r"shape \[2, 3\], not \[3\]"),
+        ((X, Y.astype(np.float64)), {}, "is float64, not float"),
+        ((X, "text"), {}, "input `y` is"),
+    ],
+)
+def test_wrong_arguments(arrays: tuple[Any, ...], named: dict[str, Any], said: str) -> None:
+    with pytest.raises(genrw.GenrwError, match=said):
+        genrw.compile(ADD)(*arrays, **named)
+
+
+def test_threads_each_have_their_own_engine() -> None:
+    results: list[Any] = []
+
+    def work() -> None:
+        results.append(genrw.compile(ADD)(X, Y))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(np.array_equal(r, X + Y) for r in results)
+    assert len(results) == 3
+
+
+def test_problems_come_together() -> None:
+    with pytest.raises(genrw.GenrwError) as raised:
+        genrw.load("x = @param:x -> float{3}\na = adx(x)\nb = neg(q)\n@return(a, b)\n")
+    assert [d.message for d in raised.value.diagnostics] == ["unknown operator `adx`", "`q` is not defined"]
+    assert all(isinstance(d, genrw.Diagnostic) for d in raised.value.diagnostics)

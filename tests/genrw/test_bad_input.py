@@ -1,0 +1,116 @@
+"""Whatever a program or a rule file holds: a diagnostic and exit status 2."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from conftest import Command
+
+X = "x = @param:x -> float{4, 2}\n"
+
+PROGRAMS = {
+    "unknown operator": (X + "y = expp(x)\n@return(y)\n", "2:5: error: unknown operator `expp`"),
+    "too few operands": (X + "y = add(x)\n@return(y)\n", "2:5: error: `add` takes 2 operands, not 1"),
+    "too many operands": (X + "y = exp(x, x)\n@return(y)\n", "2:5: error: `exp` takes 1 operand, not 2"),
+    "shape mismatch": (
+        X + "z = @param:z -> float{3}\ny = add(x, z)\n@return(y)\n",
+        "3:5: error: `add` cannot combine x of shape {4, 2} with z of shape {3}",
+    ),
+    "axis out of range": (X + "y = reduce_sum[axes={7}](x)\n@return(y)\n", "2:21: error: axis 7 is out of range for x"),
+    "undefined name": (X + "y = add(x, q)\n@return(y)\n", "2:12: error: `q` is not defined"),
+    "duplicate name": (X + "x = exp(x)\n@return(x)\n", "2:1: error: `x` is already defined"),
+    "no return": (X + "y = exp(x)\n", "2:1: error: the program has no `@return`"),
+    "unknown attribute": (X + "y = exp[speed=3](x)\n@return(y)\n", "error: `exp` has no attribute `speed`"),
+    "unknown type": ("x = @param:x -> floaty{4}\n@return(x)\n", "error: "),
+    "symbolic length": ("x = @param:x -> float{N}\n@return(x)\n", "error: the length `N` is not a number"),
+    "huge tensor": ("x = @param:x -> float{99999999, 99999999, 9}\n@return(x)\n", "error: "),
+    "deep parentheses": ("x = " + "(" * 10_000 + ")" * 10_000, "error: brackets are nested more than"),
+    "deep lists": (X + f"y = exp[a={'{' * 10_000}{'}' * 10_000}](x)\n@return(y)\n", "error: brackets are nested"),
+    "empty": ("", "error: the program is empty"),
+    "comments only": ("# nothing\n// here\n", "error: the program is empty"),
+    "unknown stage": ("@module m [stage=last]\n" + X + "@return(x)\n", "error: there is no stage `last`"),
+    "unknown target": ("@module m [target=gfx1]\n" + X + "@return(x)\n", "1:19: error: unknown target `gfx1`"),
+    "unknown header": ("@module m [speed=1]\n" + X + "@return(x)\n", "error: a module header has no `speed`"),
+    "same module twice": (f"@module m\n{X}@return(x)\n@module m\n{X}@return(x)\n", "error: module `m` is defined twice"),
+    "missing module": (X + "y = call[module=k](x)\n@return(y)\n", "error: module `k` is not in this file"),
+}
+
+RULES = {
+    "unbound variable": ("rule r\n  exp(x)\n  => exp(y)\n", "`y`"),
+    "unused variable": ("rule r\n  add(x, y)\n  => x\n  with n = 3\n", "`n`"),
+    "guard of the wrong type": ("rule r\n  exp(x) when x.lens\n  => x\n", ""),
+    "unknown operator": ("rule r\n  expp(x)\n  => x\n", "`expp`"),
+    "unknown member": ("rule r\n  exp(x) when x.speed > 3\n  => x\n", "speed"),
+    "same name twice": ("rule r\n  exp(x)\n  => x\nrule r\n  neg(x)\n  => x\n", "`r` is declared twice"),
+    "wrong arity": ("rule r\n  exp(x, y)\n  => x\n", ""),
+    "no right side": ("rule r\n  exp(x)\n", ""),
+    "deep parentheses": ("rule r\n  exp(x) when " + "(" * 10_000 + "1" + ")" * 10_000 + "\n  => x\n", "the guard is"),
+    "deep patterns": ("rule r\n  " + "exp(" * 10_000 + "x" + ")" * 10_000 + "\n  => x\n", "nested"),
+    "no such stage": ("stage nowhere\nrule r\n  exp(x)\n  => x\n", ""),
+    "nonsense": ("%%% what\n", ""),
+    "target of nothing": ("target t : nothing\n  wave_size 32\n", "the base target `nothing`"),
+}
+
+
+def assert_told(status: int, out: str, err: str, said: str) -> None:
+    """A call that ended as calls with bad input do."""
+    assert status == 2, err
+    assert out == ""
+    assert said in err
+    assert "Traceback" not in err
+    assert "genrw failed" not in err
+    assert re.search(r"^(.*: )?error: ", err)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("command", ["lower", "run"])
+def test_program(genrw: Command, tmp_path: Path, name: str, command: str) -> None:
+    text, said = PROGRAMS[name]
+    path = tmp_path / "bad.gen"
+    path.write_text(text)
+    result = genrw(command, path)
+    assert_told(result.status, result.out, result.err, said)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules(genrw: Command, tmp_path: Path, name: str) -> None:
+    text, said = RULES[name]
+    (tmp_path / "bad.rw").write_text(text if text.startswith("stage") else f"stage simplify\n{text}")
+    program = f"{X}y = exp(x)\n@return(y)\n"
+    result = genrw("lower", "-", "--rules", tmp_path, stdin=program)
+    assert_told(result.status, result.out, result.err, said)
+    assert "bad.rw:" in result.err
+
+
+@pytest.mark.parametrize("data", [bytes(range(256)) * 8, b"\xff\xfe\x00", b"x = @param:x\0 -> float{4}\n@return(x)"])
+def test_binary_junk(genrw: Command, tmp_path: Path, data: bytes) -> None:
+    for name in ("a.gen", "a.rw"):
+        (tmp_path / name).write_bytes(data)
+    result = genrw("lower", tmp_path / "a.gen")
+    assert_told(result.status, result.out, result.err, "error: ")
+    result = genrw("lower", "-", "--rules", tmp_path, stdin=f"{X}@return(x)\n")
+    assert_told(result.status, result.out, result.err, "a.rw:")
+
+
+def test_files_that_are_none(genrw: Command, tmp_path: Path) -> None:
+    for path in (tmp_path / "missing.gen", tmp_path, "", "a\0b"):
+        for command in ("lower", "emit", "run", "explain"):
+            result = genrw(command, path)
+            assert_told(result.status, result.out, result.err, "error: ")
+
+
+def test_rule_folders_that_are_none(genrw: Command, tmp_path: Path) -> None:
+    result = genrw("rules", "list", "--rules", tmp_path / "missing")
+    assert_told(result.status, result.out, result.err, "there is no folder")
+    result = genrw("rules", "list", "--rules", tmp_path)
+    assert_told(result.status, result.out, result.err, "has no .rw files")
+
+
+@pytest.mark.parametrize("place", ["nowhere/out.gen", "file/out.gen", "."])
+def test_places_that_cannot_be_written(genrw: Command, tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("")
+    result = genrw("lower", "-", "-o", tmp_path / place, stdin=f"{X}y = exp(x)\n@return(y)\n")
+    assert_told(result.status, result.out, result.err, "cannot be written: ")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file"]

@@ -1,0 +1,128 @@
+"""The command as a process: how it ends when its surroundings fail it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from genrw import main
+from genrw.main import execute
+
+COMMAND = (sys.executable, "-c", "from genrw.main import main; main()")
+
+
+def run(*arguments: object, **settings: object) -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, **settings)  # type: ignore[call-overload, no-any-return]
+
+
+def test_statuses(softmax: Path) -> None:
+    done = run("lower", softmax)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("@module main [stage=final")
+    done = run("lower", "missing.gen")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: there is no file missing.gen\n"
+
+
+def test_nothing_stays_behind(softmax: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    before = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+    assert run("lower", softmax, env={**os.environ, "TMPDIR": str(folder)}).returncode == 0
+    assert os.listdir(folder) == []
+    after = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+    assert not {name for name in after - before if name.startswith("genrw-")} & before
+
+
+def test_a_reader_that_leaves(softmax: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "lower", str(softmax)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    assert process.wait(60) == 0
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the machine has no full device")
+def test_a_full_device(softmax: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, "lower", str(softmax)], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr == "error: No space left on device\n"
+
+
+def test_output_to_a_device_goes_to_it(softmax: Path) -> None:
+    assert run("lower", softmax, "-o", "/dev/null").returncode == 0
+    assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signal")
+def test_interrupted() -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "lower", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+
+
+class PanicException(BaseException):
+    """What egglog's bindings raise when Rust panics."""
+
+
+@pytest.mark.parametrize(
+    ("problem", "status", "said"),
+    [
+        (MemoryError(), 2, "error: there is not enough memory"),
+        (RecursionError(), 2, "error: the program or a rule is nested too deeply"),
+        (PanicException("called `Option::unwrap()`\non a `None` value"), 2, "error: genrw failed: PanicException"),
+        (ValueError("odd"), 2, "error: genrw failed: ValueError: odd"),
+        (PermissionError(13, "Permission denied", "a.gen"), 2, "error: a.gen: Permission denied"),
+        (KeyboardInterrupt(), 130, ""),
+        (SystemExit(3), 3, ""),
+    ],
+)
+def test_whatever_is_raised(
+    problem: BaseException,
+    status: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(_: object) -> int:
+        raise problem
+
+    monkeypatch.setattr(main, "_run", fail)
+    assert execute(["lower", "x.gen"]) == status
+    err = capsys.readouterr().err
+    assert err.startswith(said)
+    assert len([line for line in err.splitlines() if line.startswith("error")]) == (1 if said else 0)
+    assert "Traceback" not in err
+
+
+def test_messages_are_coloured_on_a_terminal(tmp_path: Path) -> None:
+    pty = pytest.importorskip("pty")
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    environment.pop("NO_COLOR", None)
+    path = tmp_path / "bad.gen"
+    path.write_text("x = @param:x -> float{4}\ny = expp(x)\n@return(y)\n")
+    subprocess.run([*COMMAND, "lower", str(path)], stderr=follower, env=environment, check=False, timeout=60)
+    os.close(follower)
+    said = os.read(leader, 100_000).decode()
+    os.close(leader)
+    assert "\x1b[" in said
+    assert "unknown operator `expp`" in said.replace("\r\n", "\n")
