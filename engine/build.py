@@ -13,7 +13,7 @@ from genrw.engine.dtypes import is_dtype
 from genrw.engine.infer import TypeProblem, check_arity, environment, infer
 from genrw.engine.ir import Attributes, Module, Node
 from genrw.engine.library import Library, Operator
-from genrw.engine.types import Type
+from genrw.engine.types import EFFECT, Type
 from genrw.grammar import gen_tree as tree
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.rw_tree import AttributeDecl
@@ -51,8 +51,10 @@ def build_module(
     library: Library,
     default_target: str,
     modules: Mapping[str, tree.Module] | None = None,
+    *,
+    fragment: bool = False,
 ) -> Module:
-    """Check and type one module; GenrwError with all problems found."""
+    """Check and type one module; GenrwError with all problems found. A fragment may return values of any sort."""
     header = _header(module, library)
     target = header.get("target", default_target)
     schedule = header.get("schedule", {})
@@ -61,7 +63,7 @@ def build_module(
         "schedule": Record.of(schedule) if schedule else EMPTY,
     }
     builder = _Builder(library, context, modules or {module.name: module}, "stage" in header)
-    root = builder.body(module)
+    root = builder.body(module, fragment)
     return Module(
         module.name,
         root,
@@ -131,7 +133,7 @@ class _Builder:
         self.returned: tuple[str, ...] = ()
         self.results: tuple[str, ...] = ()
 
-    def body(self, module: tree.Module) -> Node:
+    def body(self, module: tree.Module, fragment: bool) -> Node:
         """The root of the module; raises all problems at once."""
         results = self.instructions(module, None)
         if self.problems:
@@ -143,6 +145,8 @@ class _Builder:
         self.results = self.returned
         effects = all(n.type.sort == "effect" for n in nodes)
         part = self.library.boundary("effects" if effects else "result")
+        if fragment:
+            return Node(part.name, (), tuple(nodes), EFFECT, None, span)
         return self.node(part.name, (), tuple(nodes), span, [n.name or "" for n in nodes])
 
     def instructions(self, module: tree.Module, arguments: Sequence[Node] | None) -> tuple[list[Node], Span] | None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from genrw.engine.answers import RuleUse
 from genrw.engine.context import EMPTY, Record
-from genrw.engine.encode import RuleUse
 from genrw.engine.extract import Extractor, written_nodes
 from genrw.engine.ir import Module, Node, unshared, walk
 from genrw.engine.library import Library

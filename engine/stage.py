@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from genrw.engine.answers import RuleUse
 from genrw.engine.bindings import egg
 from genrw.engine.encode import (
     Answer,
     Encoded,
-    RuleUse,
     Spans,
     answer_table,
     constructor,

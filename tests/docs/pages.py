@@ -35,7 +35,7 @@ from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import Declaration, Example, RuleDecl, RuleFile
 from genrw.grammar.source import Source
-from genrw.main import main
+from genrw.main import execute
 from genrw.program import DEFAULT_TARGET, Program
 from genrw.rulesets import load_library
 
@@ -253,7 +253,7 @@ def _output(command: str) -> str:
 
 def _genrw(arguments: Sequence[str]) -> str:
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
-        main(arguments)
+        execute(arguments)
     return out.getvalue()
 
 

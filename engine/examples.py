@@ -1,0 +1,132 @@
+"""A rule's own examples, run: the rule, alone, makes one program equal to the other.
+
+An example needs no `@return`: what no other instruction uses is its result. Values of lanes, indices and operators that
+are legal at no stage may all be results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from genrw.engine.build import build_module
+from genrw.engine.context import EMPTY, Record
+from genrw.engine.ir import Module, Node, walk
+from genrw.engine.library import Library
+from genrw.engine.relevance import relevant_rules
+from genrw.engine.space import space_record, with_space
+from genrw.engine.stage import Saturated, StageEngine
+from genrw.grammar import gen_tree as tree
+from genrw.grammar.diagnostics import Diagnostic, GenrwError
+from genrw.grammar.rw_tree import Example, RuleDecl
+
+DEFAULT_TARGET = "gfx942"
+DEFAULT_POLICY = "cost"
+
+
+def run_example(library: Library, rule: RuleDecl, example: Example) -> Diagnostic | None:
+    """None if the rule does with an example what this says, else what it does not."""
+    try:
+        return _Trial(library, rule, example).verdict()
+    except GenrwError as problem:
+        return problem.diagnostics[0]
+
+
+@dataclass
+class _Trial:
+    """One example of a rule."""
+
+    library: Library
+    rule: RuleDecl
+    example: Example
+
+    def verdict(self) -> Diagnostic | None:
+        before = self._module(self.example.before)
+        after = self._module(self.example.after) if self.example.after is not None else None
+        problems = [self._at(stage, before, after) for stage in self._stages()]
+        return next((p for p in problems if p is not None), None)
+
+    def _stages(self) -> Sequence[str]:
+        return [s for s in (self.rule.stage or "").replace(",", " ").split() if s in self.library.stages]
+
+    def _at(self, stage: str, before: Module, after: Module | None) -> Diagnostic | None:
+        if before.space is None and stage != self.library.stages[0]:
+            before = _with_own_space(before, self.library)
+        present = frozenset(node.op for node in walk(before.root))
+        rules, reachable = relevant_rules(self.library, (self.rule,), present)
+        graph = StageEngine(self.library, stage, rules, reachable).run([before], [self._context(before)])
+        fired = any(graph.why.values())
+        if after is None:
+            return self._problem(f"rule `{self.rule.name}` changes its counterexample") if fired else None
+        if not fired:
+            return self._problem(f"rule `{self.rule.name}` does not match its example")
+        if find(graph, after.root, self.library) != graph.class_of[graph.ids[id(before.root)]]:
+            return self._problem(f"rule `{self.rule.name}` does not make its example what it gives")
+        return None
+
+    def _problem(self, message: str) -> Diagnostic:
+        return Diagnostic(message, self.example.span)
+
+    def _module(self, file: tree.File) -> Module:
+        """The program of an example, with what its brackets say of its surroundings."""
+        written = file.modules[-1]
+        instructions = tuple(_returning(written.instructions, self.library))
+        whole = replace(written, instructions=instructions, attributes=self.example.context)
+        modules = {m.name: m for m in file.modules[:-1]} | {whole.name: whole}
+        module = build_module(whole, self.library, DEFAULT_TARGET, modules, fragment=True)
+        return replace(module, root=_bare(module.root, self.library), target=module.target or DEFAULT_TARGET)
+
+    def _context(self, module: Module) -> Mapping[str, Any]:
+        policy = next(
+            (a.value.name for a in self.example.context if a.name == "policy" and isinstance(a.value, tree.Word)), None
+        )
+        return {
+            "target": self.library.target(module.target),
+            "schedule": Record.of(module.schedule) if module.schedule else EMPTY,
+            "space": space_record(module, self.library),
+            "policy": policy or DEFAULT_POLICY,
+        }
+
+
+def _with_own_space(module: Module, library: Library) -> Module:
+    """The module with the space of its tensors, if these have one."""
+    try:
+        return with_space(module, library)
+    except GenrwError:
+        return module
+
+
+def _returning(instructions: Sequence[tree.Instruction], library: Library) -> list[tree.Instruction]:
+    """The instructions, with a return of what none of them uses if they have none of their own."""
+    if any(i.op == "@return" for i in instructions):
+        return list(instructions)
+    used = {o.name for i in instructions for o in i.operands if isinstance(o, tree.Ref)}
+    names = [n for i in instructions for n in (i.names or (i.op.removeprefix("@"),)) if n not in used]
+    operands = tuple(tree.Ref(name) for name in names)
+    return [*instructions, tree.Instruction((), "@return", operands=operands, span=instructions[-1].span)]
+
+
+def _bare(root: Node, library: Library) -> Node:
+    """A kernel is its own root."""
+    if len(root.operands) == 1 and library.role(root.operands[0].op) == "kernel":
+        return root.operands[0]
+    return root
+
+
+def find(graph: Saturated, root: Node, library: Library) -> int | None:
+    """The class of a saturated e-graph that holds a term of its first kernel, if any does."""
+    known: dict[Any, int] = {}
+    for number, nodes in graph.classes.items():
+        for node in nodes:
+            known[node.number if node.number is not None else (node.op, node.attributes, node.operands)] = number
+    constant = library.boundary("number").name
+    found: dict[int, int | None] = {}
+    for term in walk(root):
+        if term.op == constant:
+            key: Any = term.attribute("value")
+        else:
+            operands = tuple(found[id(o)] for o in term.operands)
+            key = (term.op, graph.interner.attributes_id(0, term.attributes), operands)
+        found[id(term)] = known.get(key)
+    return found[id(root)]

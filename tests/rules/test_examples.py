@@ -1,0 +1,37 @@
+"""Every rule's examples: what the rule documents is what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from genrw.engine.examples import run_example
+from genrw.grammar.rw_tree import Example, RuleDecl
+from genrw.rulesets import load_library
+
+LIBRARY = load_library()
+
+
+def examples() -> Iterator[tuple[RuleDecl, Example]]:
+    """Each rule with each of its examples."""
+    for rule in LIBRARY.rules:
+        for example in rule.examples:
+            yield rule, example
+
+
+def label(value: object) -> str:
+    """A rule by its name, an example by its line."""
+    return value.name if isinstance(value, RuleDecl) else f"line {value.span.line}" if isinstance(value, Example) else ""
+
+
+@pytest.mark.parametrize(("rule", "example"), examples(), ids=label)
+def test_example(rule: RuleDecl, example: Example) -> None:
+    problem = run_example(LIBRARY, rule, example)
+    assert problem is None, str(problem)
+
+
+@pytest.mark.parametrize("rule", LIBRARY.rules, ids=label)
+def test_rule_is_documented(rule: RuleDecl) -> None:
+    assert rule.doc, f"{rule.name} has no `///` comment"
+    assert any(e.after for e in rule.examples), f"{rule.name} has no example"
+    assert rule.guard is None or any(not e.after for e in rule.examples), f"{rule.name} has no counterexample"
