@@ -63,7 +63,7 @@ def compile_amd(source: str, arch: str, wave_size: int, name: str = "kernel", *,
     `name` is the kernel's, for messages.
     """
     text = translation_unit(source, name)
-    options = _wave_options(arch, wave_size)
+    options = [*_wave_options(arch, wave_size), *_code_options(arch)]
     key = cache_key(text, arch, *options, *_FLAGS, zig(), compiler_version(zig(), "version"))
     path = cache_folder("amd") / key
     stored = read_entry(path) if cache else None
@@ -86,12 +86,18 @@ def _wave_options(arch: str, wave_size: int) -> list[str]:
     return ["-mwavefrontsize64" if wave_size == 64 else "-mno-wavefrontsize64"]
 
 
+def _code_options(arch: str) -> list[str]:
+    """Options for GPUs that the compiler is wrong about: it gives gfx110x comparisons of shuffled lanes with
+    constants, which these have no instruction for."""
+    return ["-mllvm", "-amdgpu-dpp-combine=false"] if arch.startswith("gfx110") else []
+
+
 def _compile(text: str, arch: str, wave_size: int, name: str) -> tuple[bytes, str]:
     """The linked code object and its assembly, in three steps: the compiler's own linking needs ROCm."""
     options = _wave_options(arch, wave_size)
     with tempfile.TemporaryDirectory(prefix="genrw") as folder:
         assembly, objects, linked = (Path(folder) / f"kernel.{suffix}" for suffix in ("s", "o", "co"))
-        flags = [f"--offload-arch={arch}", f"-DGEN_WAVE_SIZE={wave_size}", *options, *_FLAGS]
+        flags = [f"--offload-arch={arch}", f"-DGEN_WAVE_SIZE={wave_size}", *options, *_code_options(arch), *_FLAGS]
         run_compiler([zig(), "clang", "-x", "hip", *flags, "-S", "-", "-o", str(assembly)], name, text)
         target = ["-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", _VERSION, *options]
         run_compiler([zig(), "clang", *target, "-c", str(assembly), "-o", str(objects)], name)

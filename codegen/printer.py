@@ -591,6 +591,8 @@ class _Printer:
             kind = operator.attributes[name].type
             if kind == "monoid":
                 texts[name] = self._monoid(node)
+            elif kind == "shape":
+                texts[name] = (cpp_type(value[0]), *value[1:])
             elif isinstance(value, bool):
                 texts[name] = "true" if value else "false"
             else:

@@ -179,7 +179,16 @@ class Compiler:
         self._nodes += 1
         compile_node: Callable[[Any, Scope], Run] = getattr(self, _METHODS[type(expr)])
         run = compile_node(expr, scope)
-        return _metered(run, expr.span) if scope.repeated and not isinstance(expr, Const) else run
+        return _metered(run, expr.span) if scope.repeated and self._may_be_long(expr) else run
+
+    def _may_be_long(self, expr: Expr) -> bool:
+        """May a node's value be a list? What gives numbers, truth values or words never costs more than a step."""
+        if isinstance(expr, Binary):
+            return expr.op == "+"
+        if isinstance(expr, Call) and expr.function not in self.lets:
+            function = self.functions.get(expr.function)
+            return function is None or function.signature.rpartition("-> ")[2] not in _SHORT_KINDS
+        return not isinstance(expr, Const | Compare | Unary)
 
     # ---- leaves and members
 
@@ -424,6 +433,7 @@ class Compiler:
 
 
 _NO_FRAME: Frame = []
+_SHORT_KINDS = frozenset({"int", "float", "number", "bool", "string", "dtype"})
 
 _METHODS: dict[type, str] = {
     Binary: "binary",

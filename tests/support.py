@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from textwrap import dedent
 from typing import Any
@@ -119,3 +120,24 @@ def lowered_kernel(text: str) -> tuple[Program, KernelSource]:
 def run_kernel(kernel: KernelSource, inputs: Arrays, order: int = 0) -> dict[str, np.ndarray[Any, Any]]:
     """The output parameters that a printed kernel writes on the CPU."""
     return HostProgram.compile(kernel)(inputs, threads=1, order=order)
+
+
+def lower_each(text: str, schedules: Sequence[Mapping[str, Any]], target: str = WAVE64) -> Program:
+    """A program with one module for each schedule, all lowered to the last stage in one call.
+
+    The schedules need not be among those that rules open.
+    """
+    program = load(text, target).lower("schedule")
+    module = program.modules[0]
+    modules = tuple(replace(module, name=f"k{i}", schedule=dict(s)) for i, s in enumerate(schedules))
+    return program.with_modules(modules).lower(program.stages[-1])
+
+
+def check_schedules(text: str, schedules: Sequence[Mapping[str, Any]], target: str = WAVE64) -> None:
+    """Under each of the schedules the last stage means what the program means."""
+    inputs, want = inputs_and_reference(text)
+    program = lower_each(text, schedules, target)
+    for module, schedule in zip(program.modules, schedules, strict=True):
+        one = program.with_modules((module,))
+        problems = differences(one, one.run(inputs, "interpret"), want)
+        assert not problems, f"{schedule}: {problems}\n{one}"

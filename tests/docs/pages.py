@@ -27,16 +27,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from genrw.coverage import example_modules, rule_stages
+from genrw.engine.examples import run_example
 from genrw.engine.library import Library
-from genrw.engine.pipeline import Options, Pipeline, Trace
-from genrw.engine.text import module_text
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw import parse_rw
-from genrw.grammar.rw_tree import Declaration, Example, RuleDecl, RuleFile
+from genrw.grammar.rw_tree import Declaration, RuleDecl, RuleFile
 from genrw.grammar.source import Source
 from genrw.main import execute
-from genrw.program import DEFAULT_TARGET, Program
+from genrw.program import Program
 from genrw.rulesets import load_library
 
 ROOT = Path(__file__).parents[2]
@@ -146,7 +144,8 @@ class Page:
         for rule in file.declarations:
             if isinstance(rule, RuleDecl):
                 for example in rule.examples:
-                    _check_example(next(r for r in library.rules if r.name == rule.name), example, library)
+                    problem = run_example(library, rule, example)
+                    assert problem is None, problem and problem.render()
 
     # ---- Python
 
@@ -194,24 +193,6 @@ def _like(shipped: Declaration, quoted: Declaration) -> Declaration:
         changes |= {} if quoted.stage else {"stage": None}
         changes |= {} if quoted.examples else {"examples": ()}
     return replace(shipped, **changes)
-
-
-def _check_example(rule: RuleDecl, example: Example, library: Library) -> None:
-    """Run a rule alone on its example: it makes what `gives` says, or does not fire."""
-    alone = replace(library, rules=(rule,))
-    for stage in rule_stages(rule):
-        before = example_modules(example, stage, library, DEFAULT_TARGET)
-        trace = Trace()
-        options = Options(before[0].target or DEFAULT_TARGET)
-        lowered = Pipeline(alone).lower(before, stage, options, trace)
-        if example.after is None:
-            assert rule.name not in trace.fired, f"`{rule.name}` fires on its counterexample"
-            continue
-        wanted = example_modules(replace(example, before=example.after), stage, library, DEFAULT_TARGET)
-        pipeline = Pipeline(library)
-        bare = [[replace(m, stage="", target=DEFAULT_TARGET) for m in modules] for modules in (lowered, wanted)]
-        texts = [module_text(ms, library, [pipeline.context(m, options) for m in ms]) for ms in bare]
-        assert texts[0] == texts[1], f"the example of `{rule.name}` gives\n{texts[0]}and not\n{texts[1]}"
 
 
 # ---- commands

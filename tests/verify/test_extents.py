@@ -1,0 +1,126 @@
+"""Extents that divide nothing, and their neighbours, under every schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import product
+from typing import Any
+
+import pytest
+from programs import softmax_program
+from support import WAVE32, WAVE64, check_host, check_schedules, schedules
+
+EXTENTS = (1, 2, 3, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025)
+ROWS = 5
+TARGETS = (WAVE64, WAVE32, "host")
+
+Schedule = Mapping[str, Any]
+
+
+def rows(n: int) -> str:
+    """Rows of n elements along the last axis: two folds, a result of the whole space."""
+    return softmax_program("float", (ROWS, n), 1)
+
+
+def columns(n: int) -> str:
+    """Rows of n elements along the first axis, with two results."""
+    return f"""
+        x = @param:x -> half{{{n}, {ROWS}}}
+        s = reduce_sum[axes={{0}}](x)
+        y = sub(x, s)
+        @return(s, y)"""
+
+
+def flat(n: int) -> str:
+    """No rows: an element-wise program of three times n elements."""
+    return f"""
+        x = @param:x -> float{{3, {n}}}
+        y = @param:y -> float{{{n}}}
+        r = mul(x, y)
+        @return(r)"""
+
+
+def transposed(n: int, m: int) -> str:
+    """A transposed operand, which can go through tiles."""
+    return f"""
+        x = @param:x -> float{{{n}, {m}}}
+        y = @param:y -> float{{{m}, {n}}}
+        t = transpose[permutation={{1, 0}}](x)
+        r = add(t, y)
+        @return(r)"""
+
+
+def form(algo: str, n: int, lanes: int, share: int, vector: int = 1) -> Schedule:
+    """A schedule of rows that are walked in steps, of whatever length they are."""
+    block = lanes if algo == "block" else 64
+    steps, grid = -(-n // (lanes * share)), -(-ROWS // (block // lanes))
+    sizes = {"block_size": block, "lanes": lanes, "vector": vector, "share": share}
+    return {"algo": algo, **sizes, "steps": steps, "grid": grid}
+
+
+def in_steps(n: int, wave: int) -> list[Schedule]:
+    """Forms that are walked in steps even where rules would keep a row of n elements in registers."""
+    forms = [("lane", 1, 1), ("lane", 1, 16), ("lane", 1, 3), ("block", 2 * wave, 1), ("block", wave, 4)]
+    return [f for f in (form(algo, n, lanes, share) for algo, lanes, share in forms) if f["steps"] > 1]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("n", EXTENTS)
+def test_rows_under_every_schedule(n: int, target: str) -> None:
+    check_schedules(rows(n), schedules(rows(n), target), target)
+    check_schedules(columns(n), schedules(columns(n), target), target)
+
+
+@pytest.mark.parametrize("n", [n for n in EXTENTS if n > 1])
+def test_rows_walked_in_steps(n: int) -> None:
+    for target, wave in ((WAVE64, 64), (WAVE32, 32)):
+        check_schedules(rows(n), in_steps(n, wave), target)
+        check_schedules(columns(n), in_steps(n, wave), target)
+
+
+@pytest.mark.parametrize("n", [4095, 4097, 16385])
+def test_long_rows_under_every_schedule(n: int) -> None:
+    found = schedules(rows(n), WAVE64)
+    assert n < 4096 or any(s["algo"] == "block" and s["steps"] > 1 for s in found)
+    check_schedules(rows(n), found, WAVE64)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("n", EXTENTS)
+def test_flat_under_every_schedule(n: int, target: str) -> None:
+    check_schedules(flat(n), schedules(flat(n), target), target)
+
+
+@pytest.mark.parametrize("n", EXTENTS)
+def test_tiles_under_every_schedule(n: int) -> None:
+    for m in (64, 33, 10):
+        check_schedules(transposed(n, m), schedules(transposed(n, m)), WAVE64)
+
+
+def test_all_algorithms_are_among_them() -> None:
+    """What the tests above call every schedule holds each algorithm, with and without steps."""
+    texts = (rows(63), rows(129), rows(8193), flat(64), transposed(64, 64))
+    found = {(s["algo"], s["steps"] > 1) for text in texts for s in schedules(text)}
+    algorithms = {(algo, False) for algo in ("lane", "subwave", "wave", "block", "flat", "tile")}
+    assert found >= algorithms | {("lane", True), ("block", True)}
+
+
+def first_of_each(found: Iterable[Schedule]) -> list[Schedule]:
+    """The cheapest schedule of each algorithm, with and without steps."""
+    kinds: dict[tuple[str, bool], Schedule] = {}
+    for schedule in found:
+        kinds.setdefault((schedule["algo"], schedule["steps"] > 1), schedule)
+    return list(kinds.values())
+
+
+@pytest.mark.parametrize(("n", "target"), product((3, 65, 257, 1025), (WAVE64, WAVE32)))
+def test_rows_on_the_host(n: int, target: str) -> None:
+    """The kernel of each algorithm, run."""
+    for schedule in first_of_each(schedules(rows(n), target)):
+        check_host(rows(n), target, schedule=schedule)
+
+
+@pytest.mark.parametrize("target", [WAVE64, WAVE32])
+def test_tiles_on_the_host(target: str) -> None:
+    for schedule in first_of_each(schedules(transposed(96, 129), target)):
+        check_host(transposed(96, 129), target, schedule=schedule, orders=(0, 1, 2))
