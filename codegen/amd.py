@@ -23,9 +23,10 @@ from genrw.codegen.compilers import (
     write_entry,
     zig,
 )
-from genrw.grammar.diagnostics import error
+from genrw.grammar.diagnostics import GenrwError, error
 
 _VERSION = "-mcode-object-version=5"  # which every ROCm 6 loads
+_SEPARATE_SHUFFLES = ("-mllvm", "-amdgpu-dpp-combine=false")
 _FLAGS = (
     *("-std=c++17", "-O3", "-ffp-contract=off", "-w", _VERSION),
     *("--offload-device-only", "-nogpuinc", "-nogpulib"),
@@ -95,12 +96,20 @@ def _code_options(arch: str) -> list[str]:
 def _compile(text: str, arch: str, wave_size: int, name: str) -> tuple[bytes, str]:
     """The linked code object and its assembly, in three steps: the compiler's own linking needs ROCm."""
     options = _wave_options(arch, wave_size)
+    flags = [f"--offload-arch={arch}", f"-DGEN_WAVE_SIZE={wave_size}", *options, *_FLAGS]
+    target = ["-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", _VERSION, *options]
     with tempfile.TemporaryDirectory(prefix="genrw") as folder:
         assembly, objects, linked = (Path(folder) / f"kernel.{suffix}" for suffix in ("s", "o", "co"))
-        flags = [f"--offload-arch={arch}", f"-DGEN_WAVE_SIZE={wave_size}", *options, *_code_options(arch), *_FLAGS]
-        run_compiler([zig(), "clang", "-x", "hip", *flags, "-S", "-", "-o", str(assembly)], name, text)
-        target = ["-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", _VERSION, *options]
-        run_compiler([zig(), "clang", *target, "-c", str(assembly), "-o", str(objects)], name)
+        to_assembly = [zig(), "clang", "-x", "hip", *flags, "-S", "-", "-o", str(assembly)]
+        to_objects = [zig(), "clang", *target, "-c", str(assembly), "-o", str(objects)]
+        run_compiler(to_assembly, name, text)
+        try:
+            run_compiler(to_objects, name)
+        except GenrwError:
+            # For some GPUs the compiler joins a shuffle and a comparison with a constant to an instruction that
+            # they lack, which the assembler refuses.
+            run_compiler([*to_assembly, *_SEPARATE_SHUFFLES], name, text)
+            run_compiler(to_objects, name)
         run_compiler([zig(), "ld.lld", "-shared", "--no-undefined", str(objects), "-o", str(linked)], name)
         return linked.read_bytes(), assembly.read_text(encoding="utf-8")
 

@@ -19,7 +19,16 @@ from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.rw_tree import AttributeDecl
 from genrw.grammar.source import Span
 
-_HEADER = ("stage", "target", "policy", "schedule", "space", "axes", "results", "outputs")
+_HEADER = {
+    "stage": "a name",
+    "target": "a name",
+    "policy": "a name",
+    "schedule": "a map such as {algo=block}",
+    "space": "a list of lengths such as {2, 3}",
+    "axes": "a list of axes such as {1}",
+    "outputs": "a map of names such as {z_output=y}",
+    "results": "a list of names such as {y}",
+}
 
 
 def build_file(file: tree.File, library: Library, default_target: str) -> dict[str, Module]:
@@ -88,18 +97,58 @@ def infer_stage(library: Library, ops: Sequence[str]) -> str:
 
 
 def _header(module: tree.Module, library: Library) -> dict[str, Any]:
+    """What a module's header says; GenrwError if that is of the wrong kind."""
     header: dict[str, Any] = {}
     for attribute in module.attributes:
         if attribute.name not in _HEADER:
             raise error(f"a module header has no `{attribute.name}`", attribute.span, f"it has {', '.join(_HEADER)}")
+        problem = _header_problem(attribute, header, library)
+        if problem is not None:
+            raise error(*problem)
         header[attribute.name] = plain(attribute.value)
-    if "stage" in header and header["stage"] not in library.stages:
-        span = next(a.value_span for a in module.attributes if a.name == "stage")
-        raise error(f"there is no stage `{header['stage']}`", span, f"stages are {', '.join(library.stages)}")
-    if "target" in header and header["target"] not in library.targets:
-        span = next(a.value_span for a in module.attributes if a.name == "target")
-        raise error(f"unknown target `{header['target']}`", span, f"targets are {', '.join(library.targets)}")
     return header
+
+
+def _header_problem(
+    attribute: tree.Attribute, header: Mapping[str, Any], library: Library
+) -> tuple[str, Span, str | None] | None:
+    """What is wrong with an entry of a header, where, and the remedy."""
+    name, value, span = attribute.name, plain(attribute.value), attribute.value_span
+    if not _is_of_kind(name, value):
+        return f"the header's `{name}` is {_HEADER[name]}", span, None
+    if name == "stage" and value not in library.stages:
+        return f"there is no stage `{value}`", span, f"stages are {', '.join(library.stages)}"
+    if name == "target" and value not in library.targets:
+        return f"unknown target `{value}`", span, f"targets are {', '.join(library.targets)}"
+    if name == "axes" and any(not 0 <= axis < len(header.get("space", ())) for axis in value):
+        return "an axis is out of range for the header's `space`", span, "give the space before its axes"
+    wrong = _schedule_problem(value, library) if name == "schedule" else None
+    return None if wrong is None else (wrong, span, "leave it out")
+
+
+def _is_of_kind(name: str, value: Any) -> bool:
+    """Is an entry of a header what `_HEADER` says?"""
+    if name in ("space", "axes"):
+        fine = isinstance(value, tuple) and all(type(v) is int for v in value)
+        return fine and all(0 <= v < 2**48 for v in value)
+    if name == "results":
+        return isinstance(value, tuple) and all(isinstance(v, str) for v in value)
+    if name in ("schedule", "outputs"):
+        return isinstance(value, dict) and (name == "schedule" or all(isinstance(v, str) for v in value.values()))
+    return isinstance(value, str)
+
+
+def _schedule_problem(schedule: Mapping[str, Any], library: Library) -> str | None:
+    """What is wrong with the entries of a schedule: they are the attributes of the operator that stands for kernels."""
+    kernels = [op for op in library.operators.values() if op.role == "kernel"]
+    declared = {name: decl for op in kernels for name, decl in op.attributes.items()}
+    for name, value in schedule.items():
+        if kernels and name not in declared:
+            return f"a schedule has no `{name}`: it has {', '.join(declared)}"
+        problem = attribute_problem(library, declared[name].type, value) if kernels else None
+        if problem is not None:
+            return f"the schedule's `{name}` {problem}"
+    return None
 
 
 def plain(value: tree.Value) -> Any:

@@ -6,7 +6,7 @@ are legal at no stage may all be results.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +33,14 @@ def run_example(library: Library, rule: RuleDecl, example: Example) -> Diagnosti
         return problem.diagnostics[0]
 
 
+def example_graphs(library: Library, rule: RuleDecl, example: Example) -> Iterator[Saturated]:
+    """What the rule, alone, makes of its example, stage by stage; every guard's decision is counted."""
+    trial = _Trial(library, rule, example, ask_guards=True)
+    before = trial.module(example.before)
+    for stage in trial.stages():
+        yield trial.saturated(stage, before)
+
+
 @dataclass
 class _Trial:
     """One example of a rule."""
@@ -40,22 +48,29 @@ class _Trial:
     library: Library
     rule: RuleDecl
     example: Example
+    ask_guards: bool = False
 
     def verdict(self) -> Diagnostic | None:
-        before = self._module(self.example.before)
-        after = self._module(self.example.after) if self.example.after is not None else None
-        problems = [self._at(stage, before, after) for stage in self._stages()]
+        before = self.module(self.example.before)
+        after = self.module(self.example.after) if self.example.after is not None else None
+        problems = [self._at(stage, before, after) for stage in self.stages()]
         return next((p for p in problems if p is not None), None)
 
-    def _stages(self) -> Sequence[str]:
+    def stages(self) -> Sequence[str]:
+        """The stages at which the rule runs."""
         return [s for s in (self.rule.stage or "").replace(",", " ").split() if s in self.library.stages]
 
-    def _at(self, stage: str, before: Module, after: Module | None) -> Diagnostic | None:
+    def saturated(self, stage: str, before: Module) -> Saturated:
+        """The e-graph of a program after the rule ran."""
         if before.space is None and stage != self.library.stages[0]:
             before = _with_own_space(before, self.library)
         present = frozenset(node.op for node in walk(before.root))
         rules, reachable = relevant_rules(self.library, (self.rule,), present)
-        graph = StageEngine(self.library, stage, rules, reachable).run([before], [self._context(before)])
+        engine = StageEngine(self.library, stage, rules, reachable, ask_guards=self.ask_guards)
+        return engine.run([before], [self._context(before)])
+
+    def _at(self, stage: str, before: Module, after: Module | None) -> Diagnostic | None:
+        graph = self.saturated(stage, before)
         fired = any(graph.why.values())
         if after is None:
             return self._problem(f"rule `{self.rule.name}` changes its counterexample") if fired else None
@@ -68,7 +83,7 @@ class _Trial:
     def _problem(self, message: str) -> Diagnostic:
         return Diagnostic(message, self.example.span)
 
-    def _module(self, file: tree.File) -> Module:
+    def module(self, file: tree.File) -> Module:
         """The program of an example, with what its brackets say of its surroundings."""
         written = file.modules[-1]
         instructions = tuple(_returning(written.instructions, self.library))

@@ -50,13 +50,22 @@ class Trace:
 
     def add(self, other: Trace) -> None:
         """Take over what another call noted."""
-        for key, use in other.uses.items():
-            total = self.uses.setdefault(key, RuleUse())
-            total.taken += use.taken
-            total.refused += use.refused
+        self._count(other.uses)
         self.fired |= other.fired
         self.survived |= other.survived
         self.schedules |= other.schedules
+
+    def note(self, graph: Saturated) -> None:
+        """Note what the rules of a stage did."""
+        self._count(graph.answered.uses)
+        for made in graph.why.values():
+            self.fired.update(graph.rules[r] for r in made)
+
+    def _count(self, uses: Mapping[str, RuleUse]) -> None:
+        for key, use in uses.items():
+            total = self.uses.setdefault(key, RuleUse())
+            total.taken += use.taken
+            total.refused += use.refused
 
 
 class Pipeline:
@@ -189,7 +198,7 @@ class Pipeline:
     ) -> list[Module]:
         contexts = [self.context(m, options) for m in modules]
         graph = engine.run(modules, contexts)
-        self._record(graph, trace)
+        trace.note(graph)
         extractor = Extractor(self.library, stage, graph)
         names = written_nodes(graph, modules, self.library)
         lowered = []
@@ -256,14 +265,6 @@ class Pipeline:
         if added:
             outputs.update(zip((n.attribute("name") for n in added), module.results, strict=False))
         return replace(module, root=root, parameters=tuple(parameters + added), stage=stage, outputs=outputs)
-
-    def _record(self, graph: Saturated, trace: Trace) -> None:
-        for key, use in graph.answered.uses.items():
-            total = trace.uses.setdefault(key, RuleUse())
-            total.taken += use.taken
-            total.refused += use.refused
-        for made in graph.why.values():
-            trace.fired.update(graph.rules[r] for r in made)
 
 
 def stage_rules(library: Library, stage: str) -> list[RuleDecl]:

@@ -7,16 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from genrw.engine.build import build_file
+from genrw.engine.examples import example_graphs
 from genrw.engine.ir import Module
 from genrw.engine.library import Library
 from genrw.engine.pipeline import Options, Pipeline, Trace
 from genrw.engine.structure import structure_key
 from genrw.explain import place
-from genrw.grammar import gen_tree as tree
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
-from genrw.grammar.rw_tree import Example, RuleDecl
-from genrw.program import DEFAULT_TARGET, Program
+from genrw.grammar.rw_tree import RuleDecl
+from genrw.program import Program
 from genrw.rulesets import load_library
 from genrw.settings import Settings
 from genrw.terminal import write, write_table
@@ -94,21 +93,17 @@ class Coverage:
         pipeline = Pipeline(without(self.library, key)) if steps else None
         return pipeline is not None and any(_differs(step, pipeline) for step in steps[:_STEPS_TRIED])
 
-    def add_examples(self, target: str) -> list[Diagnostic]:
-        """Run the rules' own examples through their stages; gives the problems met."""
+    def add_examples(self) -> list[Diagnostic]:
+        """Run the rules' own examples, each rule alone; gives the problems met."""
         problems: list[Diagnostic] = []
         for rule in self.library.rules:
             for example in rule.examples:
                 try:
-                    self._add_example(rule, example, target)
+                    for graph in example_graphs(self.library, rule, example):
+                        self.trace.note(graph)
                 except GenrwError as problem:
                     problems += problem.diagnostics
         return problems
-
-    def _add_example(self, rule: RuleDecl, example: Example, target: str) -> None:
-        for stage in rule_stages(rule):
-            for module in example_modules(example, stage, self.library, target):
-                self.add(module, stage, Options(module.target or target))
 
     def rows(self) -> list[Row]:
         """What was seen of each rule, both directions of those that have two."""
@@ -155,33 +150,6 @@ def _differs(step: Step, pipeline: Pipeline) -> bool:
     return structure_key(lowered) != structure_key(step.after)
 
 
-def rule_stages(rule: RuleDecl) -> list[str]:
-    """The stages at which a rule runs."""
-    return (rule.stage or "").replace(",", " ").split()
-
-
-def example_modules(example: Example, stage: str, library: Library, target: str) -> list[Module]:
-    """The programs of an example, ready for the stage that its rule belongs to."""
-    file = tree.File(tuple(_complete(m, example, stage, library) for m in example.before.modules))
-    return list(build_file(file, library, target).values())
-
-
-def _complete(module: tree.Module, example: Example, stage: str, library: Library) -> tree.Module:
-    """An example's module with the header that its context stands for, and a return of its last value."""
-    given = {a.name for a in (*module.attributes, *example.context)}
-    attributes = [*module.attributes, *example.context]
-    number = library.stages.index(stage)
-    if "stage" not in given and number:
-        attributes.append(tree.Attribute("stage", tree.Word(library.stages[number - 1])))
-    instructions = module.instructions
-    if instructions and all(i.op != "@return" for i in instructions):
-        last = instructions[-1]
-        name = last.names[-1] if last.names else last.op.removeprefix("@")
-        result = tree.Instruction((), "@return", operands=(tree.Ref(name),), span=last.span)
-        instructions = (*instructions, result)
-    return replace(module, attributes=tuple(attributes), instructions=instructions)
-
-
 def cover_files(programs: Sequence[Program], settings: Settings, as_json: bool) -> int:
     """Lower programs and the rules' examples and print what was seen; 1 if something is still to be seen."""
     library = load_library(settings.rules, shipped=settings.shipped)
@@ -192,7 +160,7 @@ def cover_files(programs: Sequence[Program], settings: Settings, as_json: bool) 
             coverage.add_program(program)
         except GenrwError as problem:
             problems += problem.diagnostics
-    problems += coverage.add_examples(settings.target or DEFAULT_TARGET)
+    problems += coverage.add_examples()
     if problems:
         raise GenrwError(problems)
     return show(coverage.rows(), as_json)
@@ -218,7 +186,7 @@ def _entry(row: Row) -> dict[str, Any]:
     return {
         "name": row.direction,
         "stage": row.rule.stage or "",
-        "place": place(row.rule),
+        "declared_at": place(row.rule),
         "fired": row.fired,
         "survived": row.survived,
         "guard": None if row.refused is None else {"taken": row.taken, "refused": row.refused},

@@ -25,7 +25,7 @@ def _entry(rule: RuleDecl) -> dict[str, Any]:
     return {
         "name": rule.name,
         "stage": rule.stage or "",
-        "place": place(rule),
+        "declared_at": place(rule),
         "contract": rule.contract if rule.bound is None else f"{rule.contract} {rule.bound:g}",
         "doc": rule.doc.split("\n")[0],
     }

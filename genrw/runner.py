@@ -150,7 +150,7 @@ def _type(program: Program, name: str) -> Type:
 
 
 def _verdict(difference: Difference) -> list[str]:
-    return [f"{difference.largest:.3g}", "wrong" if difference.message else "ok"]
+    return [f"{difference.largest:.3g}", "wrong" if difference.message else "right"]
 
 
 def _first_values(array: Array) -> str:

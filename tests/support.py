@@ -74,7 +74,9 @@ def check_last_stage(text: str, target: str = WAVE64, seed: int = 0, **options: 
     return lowered
 
 
-def check_host(text: str, target: str, seed: int = 0, orders: tuple[int, ...] = (0, 1), **options: Any) -> None:
+def check_host(
+    text: str, target: str, seed: int = 0, orders: tuple[int, ...] = (0, 1), **options: Any
+) -> None:
     """The printed kernels, run on the CPU, give what the program means, in whatever order waves run."""
     inputs, want = inputs_and_reference(text, seed)
     program = load(text, target, **options)
@@ -87,10 +89,9 @@ def check_host(text: str, target: str, seed: int = 0, orders: tuple[int, ...] = 
 
 def compile_kernels(program: Program) -> list[KernelReport]:
     """The program's kernels as code objects of its AMD target: what they use."""
-    found = []
-    for kernel in program.kernels():
-        found.append(compile_amd(kernel.text, program.options.target, kernel.wave_size, kernel.name).kernels[kernel.name])
-    return found
+    arch = program.options.target
+    compiled = [(k.name, compile_amd(k.text, arch, k.wave_size, k.name)) for k in program.kernels()]
+    return [code.kernels[name] for name, code in compiled]
 
 
 def check_compiles(text: str, target: str, **options: Any) -> None:

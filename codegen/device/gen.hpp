@@ -474,10 +474,10 @@ inline status run(const Kernel& kernel, long long first, long long last, unsigne
     if (count <= 0) return finished;
     const group_order order(count, seed == 0 ? count : GEN_COOPERATIVE ? 1 : 16, seed);
     for (long long i = 0; i < order.chunks; i++) {
-        poison_lds(GEN_COOPERATIVE && seed != 0);
         const long long begin = first + order.first(i);
         const long long end = begin + order.chunk < last ? begin + order.chunk : last;
         for (long long group = begin; group < end; group++) {
+            poison_lds(seed != 0);
             group_index = static_cast<int>(group);
             for (int lane = 0; lane < GEN_BLOCK; lane++) {
                 lane_index = lane;

@@ -3,6 +3,7 @@
 A block's first line says what it is:
 
     ```gen [file=NAME]      a program: it parses, and lowers if it has a `@return`
+    ```gen added file=NAME  a program with operators of the page's own rules, which a command runs
     ```gen fails            a program that does not; the ```text block that follows is what genrw says
     ```rw [file=NAME]       declarations: the shipped ones word for word, or additions that load beside them
     ```rw fails             declarations that are refused, followed by the ```text of the diagnostics
@@ -24,6 +25,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +44,12 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 _FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LANGUAGES = frozenset({"gen", "rw", "console", "python", "text", "bash"})
-# What differs from one run or machine to the next.
-_VARYING = (re.compile(r"\b\d+(\.\d+)?(e-\d+)? (ms|s|us)\b"), re.compile(r"\b\d+(\.\d+)?e-\d+\b"))
+# What differs from one run or machine to the next, and where rules stand in their files.
+_VARYING = (
+    re.compile(r"\b\d+(\.\d+)?(e-\d+)? (ms|s|us)\b"),
+    re.compile(r"\b\d+(\.\d+)?e-\d+\b"),
+    re.compile(r"(?<=\.rw):\d+(:\d+)?"),
+)
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,7 @@ class Page:
     def run(self, text: str) -> None:
         """Run all blocks, in the present folder."""
         found = blocks(text)
-        for block, after in zip(found, [*found[1:], None], strict=True):
+        for block, after in zip_longest(found, found[1:]):
             try:
                 self._run(block, after)
             except (GenrwError, AssertionError) as problem:
@@ -99,7 +105,7 @@ class Page:
             assert after is not None, "no ```text block with the diagnostics follows"
             assert after.language == "text", "no ```text block with the diagnostics follows"
             self._compare(after, self._refused(block))
-        elif block.language == "gen":
+        elif block.language == "gen" and "added" not in block.words:
             _lower(block.text, self.library)
         elif block.language == "rw":
             self._declarations(block)
@@ -123,7 +129,7 @@ class Page:
             if block.language == "gen":
                 _lower(block.text, self.library)
             else:
-                _added(block, Path(block.option("file") or "rules.rw"))
+                _added(block, Path(block.option("file") or "rules/mine.rw"))
         except GenrwError as problem:
             return f"{problem}\n"
         raise AssertionError("this does not fail")
@@ -133,7 +139,7 @@ class Page:
         shipped = {(type(d), d.name): d for f in self.library.files for d in f.declarations}
         known = [d for d in file.declarations if (type(d), d.name) in shipped]
         if not known:
-            self._additions(_added(block, Path(block.option("file") or "rules.rw")), file)
+            self._additions(_added(block, Path(block.option("file") or "rules/mine.rw")), file)
             return
         assert len(known) == len(file.declarations), "some of this is shipped and some is not"
         for declaration in known:
@@ -176,7 +182,7 @@ def _lower(text: str, library: Library) -> None:
 
 def _added(block: Block, path: Path) -> Library:
     """The shipped rules and those of a block, and of those beside its file."""
-    folder = path.parent if path.parent != Path() else Path("added")
+    folder = path.parent
     folder.mkdir(parents=True, exist_ok=True)
     (folder / path.name).write_text(block.text, encoding="utf-8")
     try:

@@ -7,10 +7,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from generated import filled
 from pages import PAGES, ROOT, Page, repaired
 
 from genrw.engine.library import Library
 
+_CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
 
 
@@ -31,12 +33,23 @@ def test_blocks(path: Path, library: Library, pytestconfig: pytest.Config) -> No
     page.run(text)
     if pytestconfig.getoption("--update-golden"):
         path.write_text(repaired(text, page.repairs), encoding="utf-8")
+        return
     assert not page.problems, "\n\n".join(page.problems)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda p: p.stem)
-def test_links(path: Path) -> None:
+def test_generated_tables(path: Path, library: Library, pytestconfig: pytest.Config) -> None:
     text = path.read_text(encoding="utf-8")
+    wanted = filled(text, library)
+    if pytestconfig.getoption("--update-golden"):
+        path.write_text(wanted, encoding="utf-8")
+        return
+    assert text == wanted, f"tables of {path.name} are out of date: if they are right, run pytest --update-golden"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: p.stem)
+def test_links(path: Path) -> None:
+    text = _CODE.sub("", path.read_text(encoding="utf-8"))
     for target, anchor in _LINK.findall(text):
         if target.startswith("http"):
             continue

@@ -18,7 +18,10 @@ PROGRAMS = {
         X + "z = @param:z -> float{3}\ny = add(x, z)\n@return(y)\n",
         "3:5: error: `add` cannot combine x of shape {4, 2} with z of shape {3}",
     ),
-    "axis out of range": (X + "y = reduce_sum[axes={7}](x)\n@return(y)\n", "2:21: error: axis 7 is out of range for x"),
+    "axis out of range": (
+        X + "y = reduce_sum[axes={7}](x)\n@return(y)\n",
+        "2:21: error: axis 7 is out of range for x, which has 2 dimensions",
+    ),
     "undefined name": (X + "y = add(x, q)\n@return(y)\n", "2:12: error: `q` is not defined"),
     "duplicate name": (X + "x = exp(x)\n@return(x)\n", "2:1: error: `x` is already defined"),
     "no return": (X + "y = exp(x)\n", "2:1: error: the program has no `@return`"),

@@ -71,7 +71,7 @@ def test_a_policy(genrw: Command, softmax: Path) -> None:
     assert classic != by_cost
 
 
-def test_strict_keeps_what_only_approximate_rules_drop(genrw: Command, softmax: Path) -> None:
+def test_strict_keeps_what_only_approximate_rules_drop(genrw: Command) -> None:
     text = "x = @param:x -> half{64}\na = exp(x)\ny = exp(a)\n@return(y)\n"
     assert genrw("lower", "-", stdin=text).out.count("target_type=half") == 1
     assert genrw("lower", "-", "--strict", stdin=text).out.count("target_type=half") == 2

@@ -52,7 +52,7 @@ def test_list(genrw: Command, library: Library) -> None:
     widen = next(e for e in entries if e["name"] == "widen_pointwise")
     assert widen["stage"] == "simplify"
     assert widen["contract"] == "exact"
-    assert widen["place"].startswith("rules/simplify/widen.rw:")
+    assert widen["declared_at"].startswith("rules/simplify/widen.rw:")
     assert widen["doc"]
     assert next(e for e in entries if e["name"] == "skip_rounding")["contract"].startswith("approximate ")
 

@@ -23,7 +23,7 @@ def test_check_on_the_host(genrw: Command, softmax: Path, target: str) -> None:
     result = genrw("run", softmax, "--check", "--target", target, "--order", 5)
     assert (result.status, result.err) == (0, "")
     assert "half{8, 100}" in result.out
-    assert "ok" in result.out
+    assert "  right\n" in result.out
     assert f"host, target {target}: ready in" in result.out
 
 

@@ -1,0 +1,89 @@
+"""Kernels of the target `host` against numpy, on the same arrays in the same run."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from table import options, report, seconds
+
+import genrw
+
+N = 4096
+SHAPE = f"float{{{N}, {N}}}"
+
+ROW_SUM = f"""\
+x = @param:x -> {SHAPE}
+y = reduce_sum[axes={{1}}](x)
+@return(y)
+"""
+
+SOFTMAX = f"""\
+x = @param:x -> {SHAPE}
+m = reduce_max[axes={{1}}](x)
+d = sub(x, m)
+e = exp(d)
+s = reduce_sum[axes={{1}}](e)
+y = div(e, s)
+@return(y)
+"""
+
+FUSED = f"""\
+a = @param:a -> {SHAPE}
+b = @param:b -> {SHAPE}
+c = @param:c -> {SHAPE}
+p = mul(a, b)
+q = add(p, c)
+y = relu(q)
+@return(y)
+"""
+
+
+def numpy_row_sum(x: Any) -> Any:
+    return x.sum(axis=1, keepdims=True)
+
+
+def numpy_softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def numpy_fused(a: Any, b: Any, c: Any) -> Any:
+    return np.maximum(a * b + c, 0)
+
+
+CASES: tuple[tuple[str, str, Callable[..., Any], float], ...] = (
+    ("row sum", ROW_SUM, numpy_row_sum, 3.0),
+    ("softmax", SOFTMAX, numpy_softmax, 3.0),
+    ("relu(a * b + c)", FUSED, numpy_fused, 1.5),
+)
+
+
+def main() -> None:
+    given = options(__doc__ or "")
+    rows = [_measure(name, program, reference, bar, given.times) for name, program, reference, bar in CASES]
+    headings = [f"{N} x {N} float", "genrw ms", "1 thread ms", "numpy ms", "ratio", "1 thread ratio", "bar"]
+    report(headings, rows, given.json)
+
+
+def _measure(name: str, program: str, reference: Callable[..., Any], bar: float, times: int) -> list[Any]:
+    """Medians of runs that take turns, so that whatever else the machine does meets all alike."""
+    compiled = genrw.compile(program)
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((N, N), dtype=np.float32) for _ in compiled.inputs]
+    named: dict[str, object] = dict(zip(compiled.inputs, arrays, strict=True))
+    np.testing.assert_allclose(compiled(*arrays), reference(*arrays), rtol=1e-4, atol=1e-3)
+    runs: tuple[Callable[[], object], ...] = (
+        lambda: compiled(*arrays),
+        lambda: compiled.run(named, threads=1),
+        lambda: reference(*arrays),
+    )
+    taken = [[1e3 * seconds(run) for run in runs] for _ in range(times)]
+    genrw_ms, single_ms, numpy_ms = (statistics.median(column) for column in zip(*taken, strict=True))
+    return [name, genrw_ms, single_ms, numpy_ms, genrw_ms / numpy_ms, single_ms / numpy_ms, bar]
+
+
+if __name__ == "__main__":
+    main()

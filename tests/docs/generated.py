@@ -1,0 +1,133 @@
+"""Tables of docs/ that are made from the code and the rules, between `<!-- generated: NAME -->` and `<!-- end -->`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path, PurePath
+
+from genrw.engine.array_functions import array_functions
+from genrw.engine.dtypes import CLASSES, DTYPES
+from genrw.engine.fold import Folds, fold_functions
+from genrw.engine.functions import FUNCTIONS, Function
+from genrw.engine.lanes import Lanes, lane_functions
+from genrw.engine.layouts import LAYOUT_FUNCTIONS
+from genrw.engine.library import ROLES, Library
+from genrw.engine.monoids import monoid_functions
+from genrw.grammar.rw import print_declaration
+from genrw.grammar.rw_tree import OpDecl, RuleFile
+
+ROOT = Path(__file__).parents[2]
+
+_SECTION = re.compile(r"(<!-- generated: ([\w ./]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+def filled(text: str, library: Library) -> str:
+    """A page with its generated tables as they should be."""
+    return _SECTION.sub(lambda m: f"{m[1]}\n{_section(m[2], library)}\n{m[4]}", text)
+
+
+def _section(name: str, library: Library) -> str:
+    if name.startswith("operators "):
+        return _operators(name.removeprefix("operators "), library)
+    if name.startswith("modules "):
+        return _modules(ROOT / name.removeprefix("modules "))
+    return _TABLES[name](library)
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def _functions(functions: Mapping[str, Function]) -> str:
+    return _table(["function", "value"], [[f"`{f.signature}`", f.doc] for f in functions.values()])
+
+
+def _array_functions(library: Library) -> str:
+    return _functions({**array_functions(), **fold_functions(Folds(library, False))})
+
+
+def _lane_functions(library: Library) -> str:
+    return _functions(lane_functions(Lanes(Folds(library, False), True)))
+
+
+def _dtypes(_: Library) -> str:
+    classes = {d: [c for c, members in CLASSES.items() if d in members and c != "any"] for d in DTYPES}
+    rows = [[f"`{d.name}`", str(d.itemsize), f"`{d.compute}`", ", ".join(classes[d.name])] for d in DTYPES.values()]
+    return _table(["element type", "bytes", "computed in", "classes besides `any`"], rows)
+
+
+def _roles(_: Library) -> str:
+    return _table(["role", "an operator that"], [[f"`{role}`", about] for role, about in ROLES.items()])
+
+
+_TARGET_VALUES = ("device", "wave_size", "lds_bytes", "vector_bytes", "compute_units", "bandwidth_gbs")
+
+
+def _targets(library: Library) -> str:
+    rows = [
+        [f"`{name}`", *(str(target.values[key]) for key in _TARGET_VALUES)] for name, target in library.targets.items()
+    ]
+    return _table(["target", *(f"`{key}`" for key in _TARGET_VALUES)], rows)
+
+
+def _monoids(library: Library) -> str:
+    return _table(["monoid", "a fold"], [[f"`{m.name}`", _line(m.doc)] for m in library.monoids.values()])
+
+
+def _operators(name: str, library: Library) -> str:
+    """The operators that one of the shipped files declares."""
+    declared = [d for d in _file(name, library).declarations if isinstance(d, OpDecl)]
+    return _table(["operator", "value"], [[f"`{_head(d)}`", _line(d.doc)] for d in declared])
+
+
+def _modules(folder: Path) -> str:
+    """What the Python files of a folder say that they hold."""
+    paths = sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
+    return _table(["module", "holds"], [[f"`{path.name}`", _prose(_docstring(path))] for path in paths])
+
+
+def _docstring(path: Path) -> str:
+    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+
+
+def _prose(doc: str) -> str:
+    """A docstring without its listings."""
+    return _line(" ".join(part for part in doc.split("\n\n") if "\n  " not in part))
+
+
+def _rule_files(library: Library) -> str:
+    """The shipped files with the first paragraph of the comments that head them."""
+    rows = [[f"`{f.span.source.name}`", _line(f.doc.partition("\n\n")[0])] for f in library.files]
+    return _table(["file", "about"], rows)
+
+
+def _file(name: str, library: Library) -> RuleFile:
+    return next(f for f in library.files if PurePath(f.span.source.name).as_posix() == f"rules/{name}")
+
+
+def _head(declaration: OpDecl) -> str:
+    """What stands before the clauses of a declaration: how the operator is used."""
+    lines = print_declaration(declaration).splitlines()
+    head = next(line for line in lines if line.startswith("op "))
+    return head.removeprefix("op ")
+
+
+def _line(doc: str) -> str:
+    return " ".join(doc.split())
+
+
+_TABLES: dict[str, Callable[[Library], str]] = {
+    "dtypes": _dtypes,
+    "roles": _roles,
+    "targets": _targets,
+    "monoids": _monoids,
+    "rule files": _rule_files,
+    "functions": lambda _: _functions(FUNCTIONS),
+    "layout functions": lambda _: _functions(LAYOUT_FUNCTIONS),
+    "monoid functions": lambda library: _functions(monoid_functions(library.monoids)),
+    "array functions": _array_functions,
+    "lane functions": _lane_functions,
+}

@@ -1,0 +1,47 @@
+// test: printed by genrw for gfx942, 1024 workgroups of 256
+//
+// # Division of each row by its root mean square, then a scale.
+// x = @param:x -> bf16{4096, 2048}
+// scale = @param:scale -> bf16{2048}
+// squares = mul(x, x)
+// mean = reduce_mean[axes={1}](squares)
+// guarded = add(mean, 1e-6)
+// inverse = rsqrt(guarded)
+// normal = mul(x, inverse)
+// y = mul(normal, scale)
+// @return(y)
+#include "gen.hpp"
+
+/// The sum; half and bf16 are added up in float.
+struct sum_float {
+    using acc = float;
+    static GEN_DEVICE acc identity() { return 0.0f; }
+    static GEN_DEVICE acc combine(acc a, acc b) { return a + b; }
+};
+
+GEN_KERNEL(256)
+test(const gen::bf16* __restrict__ x,
+     const gen::bf16* __restrict__ scale,
+     gen::bf16* __restrict__ z_output)
+{
+    const int first = gen::lane_id() * 8;
+    const int base = first + (gen::global_id() / 64) * 2048;
+    const auto x_in = gen::strided_load<32, 512, 8>(x, base);
+    const auto scale_in = gen::strided_load<32, 512, 8>(scale, first);
+    gen::array<float, 32> convert;
+    gen::array<float, 32> mul;
+    GEN_UNROLL
+    for (int i = 0; i < 32; ++i) {
+        convert[i] = gen::convert<float>(x_in[i]);
+        mul[i] = convert[i] * convert[i];
+    }
+    const float lane_sum = gen::lane_reduce<sum_float>(mul);
+    const float wave_sum = gen::dpp_reduce<sum_float, 64>(lane_sum);
+    const float rsqrt = gen::rsqrt(wave_sum * 0.00048828125f + 9.983778e-07f);
+    gen::array<gen::bf16, 32> y;
+    GEN_UNROLL
+    for (int i = 0; i < 32; ++i) {
+        y[i] = gen::convert<gen::bf16>(convert[i] * rsqrt * gen::convert<float>(scale_in[i]));
+    }
+    gen::strided_store<32, 512, 8>(z_output, base, y);
+}

@@ -1,0 +1,78 @@
+"""The rule of the house: an operator's name appears in rules/ and in tests, nowhere else."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from genrw.codegen.printer import PRECEDENCES
+from genrw.engine import array_functions, functions
+from genrw.engine.dtypes import CLASSES, DTYPES
+from genrw.engine.library import ROLES, Library
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("grammar", "engine", "codegen", "genrw")
+
+# Words that name something else besides, wherever they stand.
+BOUNDARY_PARTS = ("input", "constant", "scalar", "number", "result", "effects", "call")
+
+# Words that name something else in one file.
+CLAUSES = ("where", "at", "bound", "identity")
+CPP_FUNCTIONS = ("add", "sub", "mul", "abs", "pow", "sign")
+ELSEWHERE = {
+    "grammar/rw_build.py": (*PRECEDENCES, *CLAUSES),
+    "grammar/rw_print.py": CLAUSES,
+    "engine/check.py": ("position",),
+    "engine/variants.py": ("position",),
+    "engine/stage.py": ("op", "load"),
+    "engine/cpp_expr.py": (*PRECEDENCES, *CPP_FUNCTIONS),
+    "codegen/printer.py": (*PRECEDENCES, "return", "share"),
+    "codegen/compile.py": ("source",),
+    "genrw/__init__.py": ("load",),
+}
+
+
+def operator_names(library: Library) -> frozenset[str]:
+    return frozenset(library.names) | {family.name for family in library.families}
+
+
+def strings(path: Path) -> Iterator[tuple[int, str]]:
+    """The string literals of a file with their lines."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
+def everywhere() -> frozenset[str]:
+    """Roles, parts of the boundary, element types and the functions of the expression language."""
+    listed = {*functions.FUNCTIONS, *array_functions.array_functions(precise=False)}
+    return frozenset({*ROLES, *BOUNDARY_PARTS, *DTYPES, *CLASSES, *listed})
+
+
+def named_operators(path: Path, library: Library) -> list[str]:
+    """The places in a file that name an operator."""
+    allowed = everywhere() | set(ELSEWHERE.get(path.relative_to(ROOT).as_posix(), ()))
+    names = operator_names(library) - allowed
+    return [f"{path.relative_to(ROOT)}:{line}: {text!r}" for line, text in strings(path) if text in names]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_operator_is_named(folder: str, library: Library) -> None:
+    found = [place for path in sorted((ROOT / folder).rglob("*.py")) for place in named_operators(path, library)]
+    assert not found, "\n".join(found)
+
+
+def test_every_exception_is_one(library: Library) -> None:
+    """No file has leave to name what it does not name."""
+    names = operator_names(library) - everywhere()
+    for file, words in ELSEWHERE.items():
+        used = {text for _, text in strings(ROOT / file)}
+        assert used & names & set(words), f"{file} names no operator any more"
+
+
+def test_the_test_sees_names(library: Library) -> None:
+    assert {"exp", "add", "gridwise_reduce", "reduce_sum", "lds_allocate"} <= operator_names(library)
+    assert "gridwise_reduce" not in everywhere()
