@@ -303,7 +303,8 @@ class _Builder:
 
     def type(self, node: tree.TypeNode) -> Type:
         dtype = node.dtype or "float"
-        if not is_dtype(dtype):
+        monoid, _, element = dtype.rpartition(".")
+        if not is_dtype(element) or (monoid and monoid not in self.library.monoids):
             raise error(
                 f"unknown type `{dtype}`",
                 node.span,

@@ -24,16 +24,19 @@ if TYPE_CHECKING:
 
 DEFAULT_TARGET = "gfx942"
 MAIN_MODULE = "main"
+_PIPELINES_KEPT = 8
 
 _local = threading.local()
 
 
 def pipeline_of(library: Library) -> Pipeline:
     """The calling thread's pipeline for a library: e-graphs belong to the thread that made them."""
-    known: dict[int, tuple[Library, Pipeline]] = _local.__dict__.setdefault("pipelines", {})
-    if id(library) not in known:
-        known[id(library)] = (library, Pipeline(library))
-    return known[id(library)][1]
+    known: dict[Library, Pipeline] = _local.__dict__.setdefault("pipelines", {})
+    pipeline = known.pop(library, None) or Pipeline(library)
+    known[library] = pipeline
+    while len(known) > _PIPELINES_KEPT:
+        del known[next(iter(known))]
+    return pipeline
 
 
 @dataclass(frozen=True)

@@ -1813,6 +1813,19 @@ GEN_DEVICE void vec_store(T* p, I i, const array<T, N>& values)
     detail::write_vector<N>(p + i, values.items);
 }
 
+namespace detail {
+
+template <class T, int N>
+GEN_DEVICE array<T, N> copies(T value)
+{
+    array<T, N> result;
+    GEN_UNROLL
+    for (int i = 0; i < N; i++) result[i] = value;
+    return result;
+}
+
+}  // namespace detail
+
 /// Size elements in chunks of Vector, Stride apart: element i is p[base + i / Vector * Stride + i % Vector].
 template <int Size, int Stride, int Vector = 1, class T, class I>
 GEN_DEVICE array<T, Size> strided_load(const T* p, I base)
@@ -1854,18 +1867,13 @@ GEN_DEVICE array<T, Size> strided_load(const T* p, I base, J first, L limit, det
     return result;
 }
 
-namespace detail {
-
-template <class T, int N>
-GEN_DEVICE array<T, N> copies(T value)
+/// The same if `ok`, else all are `fill`.
+template <int Size, int Stride, int Vector = 1, class T, class I>
+GEN_DEVICE array<T, Size> strided_load(const T* p, I base, bool ok, detail::as_given<T> fill)
 {
-    array<T, N> result;
-    GEN_UNROLL
-    for (int i = 0; i < N; i++) result[i] = value;
-    return result;
+    if (ok) return strided_load<Size, Stride, Vector>(p, base);
+    return detail::copies<T, Size>(fill);
 }
-
-}  // namespace detail
 
 /// Writes what strided_load reads.
 template <int Size, int Stride, int Vector = 1, class T, class I>

@@ -32,7 +32,7 @@ from typing import Any
 from genrw.engine.examples import run_example
 from genrw.engine.library import Library
 from genrw.grammar.diagnostics import GenrwError
-from genrw.grammar.rw import parse_rw
+from genrw.grammar.rw import parse_rw, print_declaration
 from genrw.grammar.rw_tree import Declaration, RuleDecl, RuleFile
 from genrw.grammar.source import Source
 from genrw.main import execute
@@ -142,9 +142,10 @@ class Page:
             self._additions(_added(block, Path(block.option("file") or "rules/mine.rw")), file)
             return
         assert len(known) == len(file.declarations), "some of this is shipped and some is not"
-        for declaration in known:
-            quoted = _like(shipped[type(declaration), declaration.name], declaration)
-            assert declaration == quoted, f"the shipped `{declaration.name}` is another"
+        quoted = [_like(shipped[type(d), d.name], d) for d in known]
+        if known != quoted:
+            self._wrong(block, "the shipped declarations are others")
+            self.repairs.append((block, "\n".join(f"{print_declaration(d)}\n" for d in quoted)))
 
     def _additions(self, library: Library, file: RuleFile) -> None:
         for rule in file.declarations:

@@ -1,0 +1,73 @@
+"""docs/languages.md leaves nothing out: every word that the languages and the code know is in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import pytest
+from pages import ROOT
+
+from genrw.engine.context import CONTEXT_NAMES
+from genrw.engine.encode import FACTS
+from genrw.engine.library import ROLES, Library
+from genrw.engine.types import TYPE_MEMBERS
+from genrw.grammar.diagnostics import GenrwError
+from genrw.grammar.source import Source
+from genrw.program import Program
+
+REFERENCE = (ROOT / "docs" / "languages.md").read_text(encoding="utf-8")
+RULES = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "rules").rglob("*.rw")))
+CODE = "\n".join(a or b for a, b in re.findall(r"`([^`\n]+)`|^```text\n(.*?)^```", REFERENCE, re.MULTILINE | re.DOTALL))
+
+
+def missing(words: Iterable[str]) -> list[str]:
+    """The words that stand in no piece of code of the page."""
+    return [word for word in words if not re.search(rf"\b{re.escape(word)}\b", CODE)]
+
+
+def test_facts() -> None:
+    assert [f for f in FACTS if f"`x.{f}`" not in REFERENCE] == []
+
+
+def test_members_of_values() -> None:
+    assert [m for m in TYPE_MEMBERS if f"`x.{m}`" not in REFERENCE] == []
+
+
+def test_context() -> None:
+    assert [name for name in CONTEXT_NAMES if f"| `{name}` |" not in REFERENCE] == []
+
+
+@pytest.mark.parametrize("record", ["space", "schedule", "target"])
+def test_members_of_the_context(record: str) -> None:
+    assert missing(sorted(set(re.findall(rf"\b{record}\.(\w+)", RULES)))) == []
+
+
+def test_schedule(library: Library) -> None:
+    kernels = [op for op in library.operators.values() if op.role == "kernel"]
+    assert missing(name for op in kernels for name in op.attributes) == []
+
+
+def test_roles() -> None:
+    assert missing(ROLES) == []
+
+
+def test_clauses() -> None:
+    grammar = (ROOT / "grammar" / "rw.lark").read_text(encoding="utf-8")
+    keywords = re.search(r"_keyword: ((?:.*\n)*?)\n", grammar)
+    assert keywords is not None
+    assert missing(re.findall(r'"(\w+)"', keywords[1])) == []
+
+
+def test_headers(library: Library) -> None:
+    with pytest.raises(GenrwError) as problem:
+        Program.parse(Source("x.gen", "@module main [nonsense=1]\n@return()\n"), library)
+    entries = problem.value.diagnostics[0].remedy or ""
+    assert missing(entries.removeprefix("it has ").split(", ")) == []
+
+
+def test_types_of_attributes_and_operands(library: Library) -> None:
+    operators = [*library.operators.values(), *library.families]
+    assert missing({a.type for op in operators for a in op.decl.attributes}) == []
+    assert missing({o.sort for op in operators for o in op.decl.operands if o.sort}) == []
+    assert missing({op.result_sort for op in operators if op.result_sort}) == []
