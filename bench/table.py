@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import resource
 import statistics
 import sys
 import time
@@ -27,8 +28,8 @@ def medians(run: Callable[[], object], times: int) -> tuple[float, float]:
 
 def _processor_seconds() -> float:
     """What this process and those that it waited for have taken."""
-    used = os.times()
-    return used.user + used.system + used.children_user + used.children_system
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def seconds(run: Callable[[], object]) -> float:

@@ -203,11 +203,15 @@ class Library:
 
     def boundary(self, part: str) -> Operator:
         """The operator that plays a part at the program's boundary: input, constant, number, result, effects, call."""
-        return self._boundaries[part]
+        found = self._boundaries.get(part)
+        if found is None:
+            raise error(f"no operator has the role `boundary({part})`", remedy="declare one")
+        return found
 
     @cached_property
     def _boundaries(self) -> dict[str, Operator]:
-        return {op.decl.role_parts[0]: op for op in self.operators.values() if op.role == "boundary"}
+        boundaries = (op for op in self.operators.values() if op.role == "boundary")
+        return {part: op for op in boundaries for part in op.decl.role_parts[:1]}
 
     def target(self, name: str) -> Target:
         """A target by name; GenrwError if there is none."""

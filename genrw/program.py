@@ -63,6 +63,8 @@ class Program:
         default_target: str = DEFAULT_TARGET,
     ) -> Program:
         """Check a `.gen` text. A target that the options leave open is the headers', else the default."""
+        if not library.stages:
+            raise error("the rules declare no pipeline", remedy="declare one: `pipeline first -> … -> last`")
         file = parse_gen(source.text, source.name)
         options = options or Options(target="")
         chosen = options.target or _header_target(file)

@@ -19,14 +19,14 @@ GEN_KERNEL(256)
 test(const float* __restrict__ x, gen::int64* __restrict__ z_output)
 {
     const int first = gen::local_id() * 4;
-    const auto x_in = gen::strided_load<20, 1024, 4>(x, gen::workgroup_id() * 5000 + first, first, 5000, 0.0f);
+    const auto x_in = gen::strided_load<20, 1024, 4>(x, first + gen::workgroup_id() * 5000, first, 5000, 0.0f);
     const argmax_float::acc identity = argmax_float::identity();
     GEN_LDS(argmax_float::acc, lds, 4);
     gen::array<argmax_float::acc, 20> where;
     GEN_UNROLL
     for (int i = 0; i < 20; ++i) {
         const int index = first + i / 4 * 1024 + i % 4;
-        where[i] = index < 5000 ? argmax_float::element(x_in[i], gen::min(index, 4999)) : identity;
+        where[i] = index < 5000 ? argmax_float::element(x_in[i], index) : identity;
     }
     const argmax_float::acc lane_argmax = gen::lane_reduce<argmax_float>(where);
     const argmax_float::acc wave_argmax = gen::dpp_reduce<argmax_float, 64>(lane_argmax);

@@ -17,8 +17,9 @@ struct sum_float {
 GEN_KERNEL(256)
 test(const gen::half* __restrict__ x, float* __restrict__ z_output)
 {
-    const int imin = gen::min(gen::global_id() / 16, 4999);
+    const int idiv = gen::global_id() / 16;
     const int imod = gen::local_id() % 16;
+    const int imin = gen::min(idiv, 4999);
     gen::array<sum_float::acc, 16> lane_sum_acc;
     GEN_UNROLL
     for (int i = 0; i < 16; ++i) lane_sum_acc[i] = sum_float::identity();
@@ -32,5 +33,5 @@ test(const gen::half* __restrict__ x, float* __restrict__ z_output)
     }
     const float lane_sum = gen::lane_reduce<sum_float>(lane_sum_acc);
     const float s = gen::dpp_reduce<sum_float, 16>(lane_sum);
-    if (gen::global_id() < 80000 && imod == 0) z_output[imin] = s;
+    if (gen::global_id() < 80000 && imod == 0) z_output[idiv] = s;
 }

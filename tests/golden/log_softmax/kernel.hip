@@ -28,17 +28,19 @@ struct sum_float {
 GEN_KERNEL(256)
 test(const float* __restrict__ x, float* __restrict__ z_output)
 {
-    const int imin = gen::min(gen::global_id() / 32, 329);
+    const int idiv2 = gen::global_id() / 32;
     const bool inside = gen::global_id() < 10560;
+    const int imin = gen::min(idiv2, 329);
     const float identity = max_float::identity();
     const float identity2 = sum_float::identity();
     gen::array<float, 32> x_in2;
     GEN_UNROLL
     for (int i = 0; i < 32; ++i) {
         const int index = (gen::local_id() % 32) * 2 + i / 2 * 64 + i % 2;
-        const int base2 = (imin / 33) * 33000 + imin % 33 + gen::min(index, 999) * 33;
+        const int first3 = index * 33;
         const bool inside2 = index < 1000;
-        x_in2[i] = inside2 ? x[base2] : identity;
+        const int base4 = (imin / 33) * 33000 + imin % 33 + first3;
+        x_in2[i] = inside2 ? x[base4] : identity;
     }
     const float lane_max = gen::lane_reduce<max_float>(x_in2);
     const float m = gen::dpp_reduce<max_float, 32>(lane_max);
@@ -47,9 +49,10 @@ test(const float* __restrict__ x, float* __restrict__ z_output)
     GEN_UNROLL
     for (int i = 0; i < 32; ++i) {
         const int index = (gen::local_id() % 32) * 2 + i / 2 * 64 + i % 2;
-        const int base2 = (imin / 33) * 33000 + imin % 33 + gen::min(index, 999) * 33;
+        const int first3 = index * 33;
         const bool inside2 = index < 1000;
-        const float x_in = inside2 ? x[base2] : 0.0f;
+        const int base4 = (imin / 33) * 33000 + imin % 33 + first3;
+        const float x_in = inside2 ? x[base4] : 0.0f;
         d[i] = x_in - m;
         const float e = gen::exp(d[i]);
         where[i] = inside2 ? e : identity2;
@@ -60,9 +63,9 @@ test(const float* __restrict__ x, float* __restrict__ z_output)
     GEN_UNROLL
     for (int i = 0; i < 32; ++i) {
         const int index = (gen::local_id() % 32) * 2 + i / 2 * 64 + i % 2;
-        const int base2 = (imin / 33) * 33000 + imin % 33 + gen::min(index, 999) * 33;
+        const int first3 = index * 33;
         const bool inside2 = index < 1000;
         const float y = d[i] - l;
-        if (inside && inside2) z_output[base2] = y;
+        if (inside && inside2) z_output[(gen::global_id() / 1056) * 33000 + idiv2 % 33 + first3] = y;
     }
 }

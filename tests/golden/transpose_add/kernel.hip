@@ -19,7 +19,7 @@ test(const float* __restrict__ x, const float* __restrict__ y, float* __restrict
         const int index = gen::local_id() + i * 1024;
         const int idiv2 = index / 64;
         const int imod2 = index % 64;
-        const float x_in = x[idiv * 64 + imod * 65536 + imod2 + index / 4096 + idiv2 * 1024];
+        const float x_in = x[idiv * 64 + imod * 65536 + imod2 + idiv2 * 1024];
         lds[idiv2 * 65 + imod2] = x_in;
     }
     gen::barrier();
