@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import prod
+from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -33,19 +35,18 @@ class Generated:
 
 @dataclass
 class Builder:
-    """Writes a program line by line, all its decisions drawn."""
+    """Writes a program line by line, its decisions drawn from `random`."""
 
-    draw: Any
+    random: Random
     dtype: str
     lines: list[str] = field(default_factory=list)
     count: int = 0
-    several: bool = False
 
     def pick(self, options: Sequence[Any]) -> Any:
-        return self.draw(st.sampled_from(options))
+        return self.random.choice(options)
 
     def number(self, low: int, high: int) -> int:
-        return int(self.draw(st.integers(low, high)))
+        return self.random.randint(low, high)
 
     def line(self, text: str) -> str:
         name = f"v{self.count}"
@@ -64,7 +65,7 @@ class Builder:
 
     def _strides(self, lens: Sequence[int]) -> list[int]:
         """Strides of a tensor that lies in another order, with gaps, or is repeated."""
-        order = self.draw(st.permutations(range(len(lens))))
+        order = self.random.sample(range(len(lens)), len(lens))
         strides, step = [0] * len(lens), 1
         for d in order:
             strides[d] = step
@@ -112,7 +113,7 @@ class Builder:
         return made
 
     def _transpose(self, lens: list[int], depth: int) -> str:
-        order = self.draw(st.permutations(range(len(lens))))
+        order = self.random.sample(range(len(lens)), len(lens))
         source = [0] * len(lens)
         for place, d in enumerate(order):
             source[d] = lens[place]
@@ -163,7 +164,7 @@ class Builder:
             return None
         axis = self.pick(axes)
         cuts = sorted({0, lens[axis], *(self.number(1, lens[axis] - 1) for _ in range(self.number(1, 2)))})
-        parts = [self.value([*lens[:axis], b - a, *lens[axis + 1 :]], depth) for a, b in zip(cuts, cuts[1:], strict=False)]
+        parts = [self.value([*lens[:axis], b - a, *lens[axis + 1 :]], depth) for a, b in pairwise(cuts)]
         return self.line(f"concat[axis={axis}]({', '.join(parts)})")
 
     def _reshape(self, lens: list[int], depth: int) -> str:
@@ -194,47 +195,48 @@ def ints(values: Sequence[int]) -> str:
     return "{" + ", ".join(map(str, values)) + "}"
 
 
-@st.composite
-def shapes(draw: Any) -> list[int]:
-    """Lengths of up to four axes."""
+def shape(random: Random, rank: int) -> list[int]:
+    """Lengths of some axes."""
     lens: list[int] = []
-    for _ in range(draw(st.integers(0, 4))):
-        lens.append(draw(st.sampled_from([n for n in LENGTHS if n * prod(lens) <= LARGEST])))
+    for _ in range(rank):
+        lens.append(random.choice([n for n in LENGTHS if n * prod(lens) <= LARGEST]))
     return lens
 
 
-@st.composite
-def programs(draw: Any, several: bool = False) -> Generated:
+def program(seed: int, rank: int, depth: int, folds: int, several: bool) -> Generated:
     """A program that one kernel can compute; or, if `several`, one that may need more."""
-    build = Builder(draw, draw(st.sampled_from(("int32", "int32", "int32", "float", "float", "half"))))
-    lens = draw(shapes())
-    full = [build.value(lens, 3) for _ in range(build.number(1, 2))]
-    axes = [d for d in range(len(lens)) if build.number(0, 1)]
+    random = Random(seed)
+    build = Builder(random, random.choice(("int32", "int32", "int32", "float", "float", "half")))
+    lens = shape(random, rank)
+    full = [build.value(lens, depth) for _ in range(build.number(1, 2))]
+    axes = sorted(random.sample(range(rank), build.number(1, rank))) if rank else []
     rows: list[str] = []
-    if axes:
-        row_lens = [1 if d in axes else n for d, n in enumerate(lens)]
-        for _ in range(build.number(0, 3)):
-            rows.append(build.fold(build.pick(full), axes))
-            if build.number(0, 1):
-                other = build.pick(rows) if build.number(0, 1) else build.value(row_lens, 1)
-                rows.append(build.pointwise([rows[-1], other]))
-            if build.number(0, 1):
-                full.append(build.pointwise([build.pick(full), build.pick(rows)]))
+    for _ in range(folds if axes else 0):
+        rows.append(build.fold(build.pick(full), axes))
+        if build.number(0, 1):
+            row_lens = [1 if d in axes else n for d, n in enumerate(lens)]
+            other = build.pick(rows) if build.number(0, 1) else build.value(row_lens, 1)
+            rows.append(build.pointwise([rows[-1], other]))
+        if build.number(0, 1):
+            full.append(build.pointwise([build.pick(full), build.pick(rows)]))
     if several:
-        full, rows = _disturbed(build, lens, full, rows)
-    results = [build.pick(full if build.number(0, 1) or not rows else rows) for _ in range(build.number(1, 2))]
-    results += rows[-1:] if build.number(0, 1) else []
-    unique = ", ".join(dict.fromkeys(results))
-    return Generated("\n".join([*build.lines, f"@return({unique})"]) + "\n", several)
+        full, rows = disturbed(build, lens, full, rows)
+    results = [*full[-build.number(0, 2) :], *rows[-1:]] if rows else full[-2:]
+    return Generated("\n".join([*build.lines, f"@return({', '.join(results)})"]) + "\n", several)
 
 
-def _disturbed(build: Builder, lens: list[int], full: list[str], rows: list[str]) -> tuple[list[str], list[str]]:
+def disturbed(build: Builder, lens: list[int], full: list[str], rows: list[str]) -> tuple[list[str], list[str]]:
     """Something that a kernel with folds can often not do: folds along other axes, folds that are moved about."""
     x = build.pick(full)
     if lens and build.number(0, 1):
-        axis = build.number(0, len(lens) - 1)
-        fold = build.fold(x, [axis])
+        fold = build.fold(x, [build.number(0, len(lens) - 1)])
         return [*full, build.pointwise([x, fold])], [*rows, fold]
     order = list(range(len(lens)))[::-1]
     moved = build.line(f"transpose[permutation={ints(order)}]({x})")
     return [moved, build.line(f"reverse[axes={ints(order[:1])}]({x})")], rows
+
+
+def programs(several: bool = False) -> st.SearchStrategy[Generated]:
+    """Programs; a failure shrinks to few axes, maps and folds."""
+    seeds, rank, depth, folds = st.integers(0, 1 << 62), st.integers(0, 4), st.integers(0, 3), st.integers(0, 3)
+    return st.builds(program, seeds, rank, depth, folds, st.just(several))
