@@ -74,9 +74,7 @@ def check_last_stage(text: str, target: str = WAVE64, seed: int = 0, **options: 
     return lowered
 
 
-def check_host(
-    text: str, target: str, seed: int = 0, orders: tuple[int, ...] = (0, 1), **options: Any
-) -> None:
+def check_host(text: str, target: str, seed: int = 0, orders: tuple[int, ...] = (0, 1), **options: Any) -> None:
     """The printed kernels, run on the CPU, give what the program means, in whatever order waves run."""
     inputs, want = inputs_and_reference(text, seed)
     program = load(text, target, **options)

@@ -117,9 +117,7 @@ GEN_KERNEL({block})
 """
 
 
-def elementwise(
-    expression: str, inputs: Sequence[str], output: str, *, compiler: str | None = None
-) -> HostKernel:
+def elementwise(expression: str, inputs: Sequence[str], output: str, *, compiler: str | None = None) -> HostKernel:
     """A host kernel that stores an expression in a, b, ... (elements of the inputs) for n elements."""
     names = "abcdefgh"[: len(inputs)]
     parameters = ", ".join(f"const {t}* __restrict__ p{n}" for t, n in zip(inputs, names, strict=True))

@@ -109,9 +109,7 @@ def test_entries_are_whole_or_absent(tmp_path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["entry"]
 
 
-def test_whole_entry_that_does_not_load(
-    cache: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whole_entry_that_does_not_load(cache: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     compile_add()
     (entry,) = (cache / "host").iterdir()
     other = cache / "other"

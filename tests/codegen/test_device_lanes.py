@@ -42,9 +42,7 @@ lanes(const float* x, float* y, gen::int8* bytes, bool* flags, double* most, gen
 }}
 """
     types = ["const float*", "float*", "gen::int8*", "bool*", "double*", "gen::int64*", "int"]
-    return compile_host(
-        source, "lanes", types, wave_size=wave, block=block, cooperative=True, compiler=compiler
-    )
+    return compile_host(source, "lanes", types, wave_size=wave, block=block, cooperative=True, compiler=compiler)
 
 
 @pytest.mark.parametrize(("wave", "block"), SHAPES)
@@ -111,9 +109,7 @@ def test_other_ways_to_switch(variant: str, tmp_path: Path, monkeypatch: pytest.
 # ---- what must not go unseen
 
 
-def shows(
-    kernel: HostKernel, arguments: list[Any], output: int, expected: Array, groups: int = 4
-) -> list[bool]:
+def shows(kernel: HostKernel, arguments: list[Any], output: int, expected: Array, groups: int = 4) -> list[bool]:
     """For each of some orders, whether the result is wrong."""
     wrong = []
     for seed in range(12):
@@ -136,9 +132,7 @@ GEN_KERNEL({block}) flip(const float* x, float* y)
     y[gen::global_id()] = tile[{block} - 1 - gen::local_id()];
 }}
 """
-    kernel = compile_host(
-        source, "flip", ["const float*", "float*"], wave_size=32, block=block, cooperative=True
-    )
+    kernel = compile_host(source, "flip", ["const float*", "float*"], wave_size=32, block=block, cooperative=True)
     x = np.arange(4 * block, dtype=np.float32)
     wrong = shows(kernel, [x, np.zeros_like(x)], 1, x.reshape(4, block)[:, ::-1].ravel())
     assert not any(wrong) if barrier else any(wrong)
@@ -157,9 +151,7 @@ GEN_KERNEL(128) twice(const float* x, float* y)
     y[gen::global_id()] = a + 1000 * b;
 }}
 """
-    kernel = compile_host(
-        source, "twice", ["const float*", "float*"], wave_size=32, block=128, cooperative=True
-    )
+    kernel = compile_host(source, "twice", ["const float*", "float*"], wave_size=32, block=128, cooperative=True)
     x = np.random.default_rng(2).integers(-9, 9, 512).astype(np.float32)
     rows = x.reshape(4, 128)
     expected = np.repeat(rows.sum(1) + 1000 * (rows * rows).sum(1), 128)

@@ -36,7 +36,10 @@ PROGRAMS = {
     "unknown stage": ("@module m [stage=last]\n" + X + "@return(x)\n", "error: there is no stage `last`"),
     "unknown target": ("@module m [target=gfx1]\n" + X + "@return(x)\n", "1:19: error: unknown target `gfx1`"),
     "unknown header": ("@module m [speed=1]\n" + X + "@return(x)\n", "error: a module header has no `speed`"),
-    "same module twice": (f"@module m\n{X}@return(x)\n@module m\n{X}@return(x)\n", "error: module `m` is defined twice"),
+    "same module twice": (
+        f"@module m\n{X}@return(x)\n@module m\n{X}@return(x)\n",
+        "error: module `m` is defined twice",
+    ),
     "missing module": (X + "y = call[module=k](x)\n@return(y)\n", "error: module `k` is not in this file"),
 }
 

@@ -39,7 +39,5 @@ def check(file: str, name: str, parse: Callable[[str, str], object]) -> None:
 
 
 def _bless(file: str, name: str, said: str) -> None:
-    blocks = [
-        f"=== {case}\n{text}\n---\n{said if case == name else old}\n" for case, text, old in cases(file)
-    ]
+    blocks = [f"=== {case}\n{text}\n---\n{said if case == name else old}\n" for case, text, old in cases(file)]
     (_DATA / file).write_text("\n".join(blocks), encoding="utf-8")

@@ -109,10 +109,7 @@ def test_fewest_parentheses(text: str) -> None:
 
 
 def test_python_spacing_is_not_needed() -> None:
-    assert (
-        print_expr(parse_expr("a if(b)else-c\n+d [ 0x10 : ]not  in[e]"))
-        == "a if b else -c + d[16:] not in [e]"
-    )
+    assert print_expr(parse_expr("a if(b)else-c\n+d [ 0x10 : ]not  in[e]")) == "a if b else -c + d[16:] not in [e]"
 
 
 def test_negative_numbers_are_constants() -> None:

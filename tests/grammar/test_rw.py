@@ -79,9 +79,7 @@ def test_newlines_mean_nothing_within_a_declaration() -> None:
 
 
 def test_clauses_come_in_any_order() -> None:
-    assert rule("x for b in c with n = 1 when n => y contract exact") == rule(
-        "x => y when n for b in c with n = 1"
-    )
+    assert rule("x for b in c with n = 1 when n => y contract exact") == rule("x => y when n for b in c with n = 1")
 
 
 def test_indented_declarations() -> None:
@@ -124,9 +122,7 @@ def test_floor_division_or_comment() -> None:
 
 
 def test_documentation() -> None:
-    file = parse_rw(
-        "// Head\n# of all\n\n# not\n/// one\n///  two\n\n# between\nstage s\nrule r x => y\nlet f() = 1"
-    )
+    file = parse_rw("// Head\n# of all\n\n# not\n/// one\n///  two\n\n# between\nstage s\nrule r x => y\nlet f() = 1")
     assert file.doc == "Head\nof all"
     assert [declaration.doc for declaration in file.declarations] == ["one\n two", ""]
 
@@ -163,9 +159,7 @@ def test_pattern(text: str, found: Pattern) -> None:
 
 
 def test_guard_and_bindings() -> None:
-    found = rule(
-        "x when n in [1] => y with n = f(x)  m = 2 for f in pointwise, v in [1] contract approximate 0.5"
-    )
+    found = rule("x when n in [1] => y with n = f(x)  m = 2 for f in pointwise, v in [1] contract approximate 0.5")
     assert found.guard is not None
     assert isinstance(found.guard, Compare)
     assert [(b.name, b.value) for b in found.with_] == [("n", Call("f", (Name("x"),))), ("m", Const(2))]

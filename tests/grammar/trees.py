@@ -13,9 +13,9 @@ from genrw.grammar import gen_tree as g
 _RESERVED = {"and", "or", "not", "in", "if", "else", "for", "true", "false", "inf", "nan"}
 _KEYWORDS = ["lo", "hi", "cost", "at", "op", "rule", "index", "type", "when", "with", "e5", "_"]
 
-names = st.one_of(
-    st.sampled_from(_KEYWORDS), st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True)
-).filter(lambda name: name not in _RESERVED)
+names = st.one_of(st.sampled_from(_KEYWORDS), st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True)).filter(
+    lambda name: name not in _RESERVED
+)
 dotted = st.one_of(names, st.builds("{}.{}".format, names, names))
 integers = st.integers(-(2**63), 2**64 - 1)
 # One nan, as the parsers make: two would differ.
@@ -34,9 +34,7 @@ tensors = st.builds(
     st.none() | dims,
 )
 arrays = st.builds(
-    lambda name, size: (
-        g.TypeNode("index", size=size) if name == "index" else g.TypeNode("array", name, size=size)
-    ),
+    lambda name, size: g.TypeNode("index", size=size) if name == "index" else g.TypeNode("array", name, size=size),
     names,
     st.integers(0, 99),
 )
@@ -115,9 +113,7 @@ def _larger(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 # Operators over names alone, which Python reads too.
-operations: st.SearchStrategy[Any] = st.recursive(
-    st.sampled_from("abc").map(e.Name), _operations, max_leaves=12
-)
+operations: st.SearchStrategy[Any] = st.recursive(st.sampled_from("abc").map(e.Name), _operations, max_leaves=12)
 expressions: st.SearchStrategy[Any] = st.recursive(
     st.one_of(names.map(e.Name), numbers.map(e.Const), texts.map(e.Const)), _larger, max_leaves=12
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
 from genrw.engine.examples import run_example
 from genrw.grammar.rw_tree import Example, RuleDecl
 from genrw.rulesets import load_library
@@ -21,7 +22,9 @@ def examples() -> Iterator[tuple[RuleDecl, Example]]:
 
 def label(value: object) -> str:
     """A rule by its name, an example by its line."""
-    return value.name if isinstance(value, RuleDecl) else f"line {value.span.line}" if isinstance(value, Example) else ""
+    return (
+        value.name if isinstance(value, RuleDecl) else f"line {value.span.line}" if isinstance(value, Example) else ""
+    )
 
 
 @pytest.mark.parametrize(("rule", "example"), examples(), ids=label)
