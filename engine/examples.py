@@ -86,7 +86,7 @@ class _Trial:
     def module(self, file: tree.File) -> Module:
         """The program of an example, with what its brackets say of its surroundings."""
         written = file.modules[-1]
-        instructions = tuple(_returning(written.instructions, self.library))
+        instructions = tuple(_returning(written.instructions))
         whole = replace(written, instructions=instructions, attributes=self.example.context)
         modules = {m.name: m for m in file.modules[:-1]} | {whole.name: whole}
         module = build_module(whole, self.library, DEFAULT_TARGET, modules, fragment=True)
@@ -112,7 +112,7 @@ def _with_own_space(module: Module, library: Library) -> Module:
         return module
 
 
-def _returning(instructions: Sequence[tree.Instruction], library: Library) -> list[tree.Instruction]:
+def _returning(instructions: Sequence[tree.Instruction]) -> list[tree.Instruction]:
     """The instructions, with a return of what none of them uses if they have none of their own."""
     if any(i.op == "@return" for i in instructions):
         return list(instructions)
