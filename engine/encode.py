@@ -56,21 +56,24 @@ class Encoded:
 
 
 class Spans:
-    """egglog spans for ours: character offsets to UTF-8 byte offsets, sources shared."""
+    """egglog spans for ours, with the file's name and the line where they begin.
+
+    egglog copies a span's text with each of the hundreds of terms that bear it. So the text is not the whole file but
+    what the span covers, behind as many empty lines as there are lines before it.
+    """
 
     def __init__(self) -> None:
-        self._files: dict[int, tuple[Any, Any]] = {}
+        self._known: dict[tuple[int, int, int], Any] = {}
 
     def __call__(self, span: Span) -> Any:
-        known = self._files.get(id(span.source))
-        if known is None:
-            known = self._files[id(span.source)] = (
-                span.source,
-                egg.SrcFile(span.source.name, span.source.text),
-            )
-        text = span.source.text
-        start = len(text[: span.start].encode())
-        return egg.EgglogSpan(known[1], start, start + len(text[span.start : span.end].encode()))
+        key = (id(span.source), span.start, span.end)
+        if key not in self._known:
+            line, column = span.source.position(span.start)
+            before = "\n" * (line - 1) + " " * (column - 1)
+            text = before + span.text
+            file = egg.SrcFile(span.source.name, text)
+            self._known[key] = egg.EgglogSpan(file, len(before), len(text.encode()))
+        return self._known[key]
 
 
 def constructor(arity: int) -> str:
@@ -109,7 +112,7 @@ class _Encoder:
     ) -> None:
         self.variant, self.number, self.rule_id = variant, number, rule_id
         self.library, self.ruleset = library, ruleset
-        self.span = spans(variant.rule.span)
+        self.span = spans(variant.rule.name_span)
         self.arities: set[int] = set()
         self.facts: list[Any] = []
         self.left = list(pattern_nodes(variant.left))
