@@ -3,54 +3,54 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import os
-import pickle
-import tempfile
+import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from importlib import metadata, resources
+from importlib import resources
 from pathlib import Path
-from typing import Any
 
-from platformdirs import user_cache_dir
+import lark
 
 from genrw.engine.check import check_rules
 from genrw.engine.library import Library, build_library
+from genrw.grammar.cache import cache_folder, cache_key, read_object, write_object
+from genrw.grammar import expr_tree, gen_tree, rw_tree, source
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.read import read_text
 from genrw.grammar.rw import parse_rw
-from genrw.grammar.rw_tree import RuleFile
+from genrw.grammar.rw_tree import RuleDecl, RuleFile
 from genrw.grammar.source import Source
 
+_Texts = tuple[tuple[str, str], ...]
+"""The names and texts of rule files."""
 
+_TREE_MODULES = frozenset(module.__name__ for module in (expr_tree, gen_tree, rw_tree, source))
+
+
+@lru_cache(maxsize=1)
 def shipped_folder() -> Path:
     """Where the rules that come with genrw are."""
     return Path(str(resources.files("genrw.rules")))
 
 
-def load_library(folders: Sequence[str | Path] = (), *, shipped: bool = True) -> Library:
-    """All declarations of the shipped rules (unless `shipped` is false) and of the folders; GenrwError for bad ones."""
+def load_library(folders: Sequence[str | Path] = (), *, shipped: bool = True, examples: bool = True) -> Library:
+    """All declarations of the shipped rules, unless `shipped` is false, and of the folders; GenrwError for bad ones.
+
+    Lowering needs no `examples`, and without them the shipped rules are there in half the time.
+    """
     places = [shipped_folder()] if shipped else []
-    own = tuple(_sources(map(Path, folders)))
-    sources = (*_sources(places), *own)
-    return _library(tuple((s.name, s.text) for s in sources), frozenset(s.name for s in own))
+    groups = [[*_sources(places)], [*_sources(map(Path, folders))]]
+    return _library(tuple(tuple((s.name, s.text) for s in group) for group in groups), examples)
 
 
 @lru_cache(maxsize=8)
-def _library(texts: tuple[tuple[str, str], ...], unchecked: frozenset[str]) -> Library:
-    """The library of some texts; the rules of those named in `unchecked` are checked, the shipped ones were."""
-    files: list[RuleFile] = []
-    problems: list[Diagnostic] = []
-    for name, text in texts:
-        try:
-            files.append(_parsed(name, text))
-        except GenrwError as problem:
-            problems.extend(problem.diagnostics)
-    if problems:
-        raise GenrwError(problems)
-    library = build_library(files)
-    findings = check_rules(library, [r for r in library.rules if r.span.source.name in unchecked])
+def _library(groups: tuple[_Texts, _Texts], examples: bool) -> Library:
+    """The library of the shipped texts and of others; the rules of the latter are checked, the shipped ones were."""
+    shipped, own = (_parsed_group(group, examples) for group in groups)
+    library = build_library([*shipped, *own])
+    declared = {id(declaration) for file in own for declaration in file.declarations}
+    findings = check_rules(library, [rule for rule in library.rules if id(rule) in declared])
     if findings:
         raise GenrwError(findings)
     return library
@@ -76,68 +76,62 @@ def _read(path: Path, folder: Path) -> Source:
 # ---- parsed files, remembered
 
 
+def _parsed_group(texts: _Texts, examples: bool) -> tuple[RuleFile, ...]:
+    """The trees of rule files: together if they were parsed together before, else one by one."""
+    if not texts:
+        return ()
+    entry = _entry("group" if examples else "bare", *(part for text in texts for part in text))
+    return _remembered(entry) or _remember(entry, _parsed_all(texts, examples))
+
+
+def _parsed_all(texts: _Texts, examples: bool) -> tuple[RuleFile, ...]:
+    """The trees of rule files; GenrwError with the problems of all of them."""
+    files: list[RuleFile] = []
+    problems: list[Diagnostic] = []
+    for name, text in texts:
+        try:
+            file = _parsed(name, text)
+            files.append(file if examples else _without_examples(file))
+        except GenrwError as problem:
+            problems.extend(problem.diagnostics)
+    if problems:
+        raise GenrwError(problems)
+    return tuple(files)
+
+
 def _parsed(name: str, text: str) -> RuleFile:
     """The tree of a rule file, from the cache if it was parsed before."""
-    entry = _cache_folder() / f"{_key(name, text)}.tree"
-    try:
-        return _unpickle(entry.read_bytes())
-    except (
-        OSError,
-        pickle.UnpicklingError,
-        EOFError,
-        AttributeError,
-        TypeError,
-        ValueError,
-        IndexError,
-        KeyError,
-    ):
-        file = parse_rw(text, name)
-        _remember(entry, file)
-        return file
+    entry = _entry("file", name, text)
+    (file,) = _remembered(entry) or _remember(entry, (parse_rw(text, name),))
+    return file
 
 
-def _cache_folder() -> Path:
-    return Path(os.environ.get("GENRW_CACHE_DIR") or user_cache_dir("genrw")) / "rules"
+def _without_examples(file: RuleFile) -> RuleFile:
+    declarations = tuple(replace(d, examples=()) if isinstance(d, RuleDecl) else d for d in file.declarations)
+    return replace(file, declarations=declarations)
+
+
+def _entry(kind: str, *parts: str) -> Path:
+    """Where the trees that follow from some texts are kept."""
+    return cache_folder("rules") / f"{cache_key(_grammar_version(), *parts)}.{kind}"
 
 
 @lru_cache(maxsize=1)
 def _grammar_version() -> str:
     """What a stored tree depends on besides its text: the grammar and the modules that build and define trees."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(f"{lark.__version__} {sys.version_info[:2]}".encode())
     for path in sorted(Path(str(resources.files("genrw.grammar"))).iterdir()):
         if path.suffix in (".py", ".lark"):
             digest.update(path.read_bytes())
-    digest.update(metadata.version("lark").encode())
     return digest.hexdigest()
 
 
-def _key(name: str, text: str) -> str:
-    return hashlib.sha256("\0".join((_grammar_version(), name, text)).encode()).hexdigest()
+def _remember(entry: Path, files: tuple[RuleFile, ...]) -> tuple[RuleFile, ...]:
+    """Store trees; a folder that cannot be written only costs the next start some time."""
+    write_object(entry, files)
+    return files
 
 
-def _remember(entry: Path, file: RuleFile) -> None:
-    """Store a tree; a folder that cannot be written only costs the next start some time."""
-    try:
-        entry.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=entry.parent)
-        with os.fdopen(handle, "wb") as stream:
-            pickle.dump(file, stream, protocol=pickle.HIGHEST_PROTOCOL)
-        os.replace(name, entry)
-    except OSError:
-        return
-
-
-class _TreeReader(pickle.Unpickler):
-    """Reads nothing but syntax trees, so that a cache file can build no other object."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if module.startswith("genrw.grammar.") and name[0].isupper():
-            return super().find_class(module, name)
-        raise pickle.UnpicklingError(f"{module}.{name} is no syntax tree")
-
-
-def _unpickle(data: bytes) -> RuleFile:
-    file = _TreeReader(io.BytesIO(data)).load()
-    if not isinstance(file, RuleFile):
-        raise pickle.UnpicklingError("not a rule file")
-    return file
+def _remembered(entry: Path) -> tuple[RuleFile, ...]:
+    """The trees of an entry, none if there is none."""
+    return read_object(entry, _TREE_MODULES) or ()
