@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from genrw.engine.library import Library
 from genrw.rulesets import load_library
+
+# Processes that tests start import the installed package, not the sources' folder genrw/ beside them.
+os.environ["PYTHONSAFEPATH"] = "1"
 
 GOLDEN = Path(__file__).parent / "golden"
 
