@@ -13,16 +13,8 @@ import msgpack
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
-from genrw.codegen.compilers import (
-    cache_folder,
-    cache_key,
-    compiler_version,
-    read_entry,
-    run_compiler,
-    translation_unit,
-    write_entry,
-    zig,
-)
+from genrw.codegen.compilers import compiler_version, run_compiler, translation_unit, zig
+from genrw.grammar.cache import cache_folder, cache_key, read_entry, write_entry
 from genrw.grammar.diagnostics import GenrwError, error
 
 _VERSION = "-mcode-object-version=5"  # which every ROCm 6 loads

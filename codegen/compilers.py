@@ -1,4 +1,4 @@
-"""The compilers on this machine, how they are run, and the disk cache of what they built.
+"""The compilers on this machine, and how they are run.
 
 Two tools do everything that needs no GPU: the clang inside the `ziglang` package, which compiles for AMD GPUs
 and for the host, and any C++ compiler of the system, which is preferred for the host.
@@ -6,7 +6,6 @@ and for the host, and any C++ compiler of the system, which is preferred for the
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import platform
@@ -15,19 +14,16 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-import platformdirs
-
+from genrw.grammar.cache import cache_folder
 from genrw.grammar.diagnostics import GenrwError, error
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"gen\.hpp"[ \t]*$', re.MULTILINE)
 _SHOWN_ERROR_LINES = 12
-_DIGEST_BYTES = hashlib.sha256().digest_size
 _SYSTEM_COMPILERS = ("g++", "clang++", "c++")
 _NO_HOST_COMPILER = "install ziglang or a C++ compiler (g++, clang++), or set CXX"
 _HOST_FLAGS = (
@@ -160,43 +156,3 @@ def cpu_features() -> str:
     wanted = ("flags", "Features", "model name", "CPU part")
     found = "\n".join(dict.fromkeys(line for line in lines if line.startswith(wanted)))
     return found or f"{platform.machine()} {platform.processor()}"
-
-
-# ---- the disk cache ---------------------------------------------------------------------------------------
-
-
-def cache_folder(kind: str) -> Path:
-    """The folder of one kind of cached thing: under $GENRW_CACHE_DIR, else the user's cache folder."""
-    root = os.environ.get("GENRW_CACHE_DIR") or platformdirs.user_cache_dir("genrw")
-    return Path(root) / kind
-
-
-def cache_key(*parts: str) -> str:
-    """A name for what follows from these texts; no two lists of texts share one but by chance."""
-    return hashlib.sha256("\0".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
-
-
-def write_entry(path: Path, payload: bytes) -> bool:
-    """Store a cache entry, whole or not at all, with its checksum at the end. False if the folder refuses."""
-    temporary = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-        with os.fdopen(handle, "wb") as file:
-            file.write(payload + hashlib.sha256(payload).digest())
-        os.replace(temporary, path)
-    except OSError:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-        return False
-    return True
-
-
-def read_entry(path: Path) -> bytes | None:
-    """A cache entry's payload, or None if there is none or it is damaged."""
-    try:
-        stored = path.read_bytes()
-    except OSError:
-        return None
-    payload, digest = stored[:-_DIGEST_BYTES], stored[-_DIGEST_BYTES:]
-    return payload if hashlib.sha256(payload).digest() == digest else None

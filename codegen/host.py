@@ -21,14 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from genrw.codegen.compilers import (
-    cache_folder,
-    cache_key,
-    host_compiler,
-    read_entry,
-    translation_unit,
-    write_entry,
-)
+from genrw.codegen.compilers import host_compiler, translation_unit
+from genrw.grammar.cache import cache_folder, cache_key, read_entry, write_entry
 from genrw.grammar.diagnostics import error
 
 Argument = npt.NDArray[Any] | np.generic | int | float

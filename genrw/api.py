@@ -56,7 +56,7 @@ def load_source(
 ) -> Program:
     """The same for a text that was read already; a target left open is the header's, else the default."""
     folders = (rules,) if isinstance(rules, str | Path) else tuple(rules)
-    return Program.parse(source, load_library(folders, shipped=shipped), options, default_target)
+    return Program.parse(source, load_library(folders, shipped=shipped, examples=False), options, default_target)
 
 
 def _source(path_or_text: str | Path) -> Source:

@@ -14,8 +14,8 @@ import lark
 
 from genrw.engine.check import check_rules
 from genrw.engine.library import Library, build_library
-from genrw.grammar.cache import cache_folder, cache_key, read_object, write_object
 from genrw.grammar import expr_tree, gen_tree, rw_tree, source
+from genrw.grammar.cache import cache_folder, cache_key, read_object, write_object
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.read import read_text
 from genrw.grammar.rw import parse_rw

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
+import lark
 from lark import Lark, Token, Transformer, UnexpectedInput
+from lark.grammar import Rule
+from lark.lexer import TerminalDef
 from lark.utils import TextSlice
 
+from genrw.grammar.cache import cache_folder, cache_key, read_object, write_object
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.source import Source, Span
 from genrw.grammar.wording import Critic, Wording, quoted
@@ -47,14 +52,16 @@ class Language:
 
     @cached_property
     def _lark(self) -> Lark:
-        return Lark(
-            self._path.read_text(encoding="utf-8"),
-            parser="lalr",
-            lexer="contextual",
-            start=list(self._wording.wholes),
-            transformer=self._builder,
-            maybe_placeholders=True,
-        )
+        """The parser, from its tables if these were worked out before."""
+        grammar = self._path.read_text(encoding="utf-8")
+        key = cache_key(grammar, *self._wording.wholes, lark.__version__, str(sys.version_info[:2]))
+        entry = cache_folder("grammar") / key
+        tables = read_object(entry)
+        if tables is None:
+            tables = _tables(grammar, list(self._wording.wholes))
+            write_object(entry, tables)
+        parser: Lark = Lark._load_from_dict(**tables, transformer=self._builder)  # type: ignore[no-untyped-call]
+        return parser
 
     @cached_property
     def _critic(self) -> Critic:
@@ -68,6 +75,13 @@ class Language:
                 return self._lark.parse(TextSlice(text, start, end), start=rule)
             except UnexpectedInput as problem:
                 raise GenrwError(self._critic.explain(problem, source, rule)) from None
+
+
+def _tables(grammar: str, starts: list[str]) -> dict[str, Any]:
+    """What Lark works out of a grammar, as plain values."""
+    made = Lark(grammar, parser="lalr", lexer="contextual", start=starts, maybe_placeholders=True)
+    data, memo = made.memo_serialize([TerminalDef, Rule])
+    return {"data": data, "memo": memo}
 
 
 # ---- literals

@@ -83,7 +83,7 @@ def fuzz(case: Callable[[random.Random], None], name: str) -> None:
         if time.monotonic() - started > SECONDS:
             break
         outcomes[one_case(case, f"{name} {number}")] += 1
-    assert outcomes["told"] > 50
+    assert outcomes["told"] > 10
     assert outcomes["worked"] > 0
 
 

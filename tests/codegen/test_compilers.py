@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from genrw.codegen.compilers import HostCompiler, cache_key, host_compiler, read_entry, write_entry, zig
+from genrw.codegen.compilers import HostCompiler, host_compiler, zig
 from genrw.codegen.host import HostKernel, compile_host
+from genrw.grammar.cache import cache_key, read_entry, write_entry
 from genrw.grammar.diagnostics import GenrwError
 
 ADD = """#include "gen.hpp"

@@ -50,6 +50,8 @@ _VARYING = (
     re.compile(r"\b\d+(\.\d+)?e-\d+\b"),
     re.compile(r"(?<=\.rw):\d+(:\d+)?"),
 )
+# Columns of tables are as wide as what varies.
+_GAP = re.compile(r"(?<=\S) {2,}")
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,7 @@ def _settled(text: str) -> str:
     """A text without what varies."""
     for pattern in _VARYING:
         text = pattern.sub("~", text)
-    return text
+    return _GAP.sub("  ", text)
 
 
 def _lower(text: str, library: Library) -> None:
