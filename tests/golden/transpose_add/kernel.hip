@@ -11,27 +11,24 @@
 GEN_KERNEL(1024)
 test(const float* __restrict__ x, const float* __restrict__ y, float* __restrict__ z_output)
 {
-    const int idiv = gen::workgroup_id() / 32;
-    const int imod = gen::workgroup_id() % 32;
+    const int idiv = gen::local_id() / 64;
+    const int imod = gen::local_id() % 64;
+    const int idiv2 = gen::workgroup_id() / 32;
+    const int imod2 = gen::workgroup_id() % 32;
+    const int base3 = idiv * 2048 + imod + idiv2 * 131072 + imod2 * 64;
     GEN_LDS(float, lds, 4160);
+    const auto x_in = gen::strided_load<4, 16384, 1>(x, imod + idiv * 1024 + idiv2 * 64 + imod2 * 65536);
+    const auto y_in = gen::strided_load<4, 32768, 1>(y, base3);
     GEN_UNROLL
     for (int i = 0; i < 4; ++i) {
-        const int index = gen::local_id() + i * 1024;
-        const int idiv2 = index / 64;
-        const int imod2 = index % 64;
-        const float x_in = x[idiv * 64 + imod * 65536 + imod2 + idiv2 * 1024];
-        lds[idiv2 * 65 + imod2] = x_in;
+        lds[idiv * 65 + imod + i * 1040] = x_in[i];
     }
     gen::barrier();
+    gen::array<float, 4> z;
     GEN_UNROLL
     for (int i = 0; i < 4; ++i) {
-        const int index = gen::local_id() + i * 1024;
-        const int idiv2 = index / 64;
-        const int imod2 = index % 64;
-        const int base3 = idiv * 131072 + imod * 64 + idiv2 * 2048 + imod2;
-        const float t = lds[imod2 * 65 + idiv2];
-        const float y_in = y[base3];
-        const float z = t + y_in;
-        z_output[base3] = z;
+        const float t = lds[idiv + imod * 65 + i * 16];
+        z[i] = t + y_in[i];
     }
+    gen::strided_store<4, 32768, 1>(z_output, base3, z);
 }
