@@ -167,6 +167,7 @@ def _orders(pattern: Pattern, library: Library, free: frozenset[str]) -> list[Pa
     if found is not None and found[0].decl.commutative and len(pattern.operands) == 2:
         a, b = pattern.operands
         alike = all(isinstance(o, VarPattern) and o.name in free for o in (a, b))
-        if a != b and not alike:
+        # rules keep index constants last
+        if a != b and not alike and not isinstance(b, NumberPattern):
             combined += [(second, first) for first, second in combined]
     return [replace(pattern, operands=operands) for operands in combined]

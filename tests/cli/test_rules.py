@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from conftest import Command
 
-from genrw.coverage import Coverage, without
+from genrw.coverage import Coverage, Row, show, without
 from genrw.engine.library import Library
 from genrw.grammar.source import Source
 from genrw.program import Program
+from genrw.rulesets import load_library
 
 
 def test_explain(genrw: Command, softmax: Path) -> None:
@@ -84,27 +85,43 @@ rule leads_to_operand
 """
 
 
-def test_cover(genrw: Command, tmp_path: Path) -> None:
-    (tmp_path / "rules").mkdir()
-    (tmp_path / "rules" / "mine.rw").write_text(RULES)
-    for n in (4, 8):
-        text = f"x = @param:x -> float{{{n}}}\na = exp(x)\nb = exp(a)\n@return(b)\n"
-        (tmp_path / f"p{n}.gen").write_text(text)
-    third = "x = @param:x -> float{8}\na = neg(x)\nb = exp(a)\nc = neg(b)\n@return(c)\n"
-    (tmp_path / "third.gen").write_text(third)
-    programs = [tmp_path / "p4.gen", tmp_path / "p8.gen", tmp_path / "third.gen"]
-    result = genrw("rules", "cover", *programs, "--rules", tmp_path / "rules", "--json")
-    assert result.status == 1
-    rows = {entry["name"]: entry for entry in json.loads(result.out)}
-    assert rows["seen"]["guard"] == {"taken": 1, "refused": 1}
-    assert rows["seen"]["gaps"] == []
-    assert rows["unseen"]["gaps"] == ["never fired"]
-    assert rows["leads_to_operand"]["gaps"] == []
-    text = genrw("rules", "cover", *programs, "--rules", tmp_path / "rules").out
-    assert "rules are covered" in text.splitlines()[-1]
+PROGRAMS = (
+    "x = @param:x -> float{4}\na = exp(x)\nb = exp(a)\n@return(b)\n",
+    "x = @param:x -> float{8}\na = exp(x)\nb = exp(a)\n@return(b)\n",
+    "x = @param:x -> float{8}\na = neg(x)\nb = exp(a)\nc = neg(b)\n@return(c)\n",
+)
 
 
-def test_examples_count(genrw: Command, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
+    """What the programs make of the rules."""
+    folder = tmp_path_factory.mktemp("rules")
+    (folder / "mine.rw").write_text(RULES)
+    found = Coverage(load_library([folder], examples=False))
+    for text in PROGRAMS:
+        found.add_program(Program.parse(Source("x.gen", text), found.library))
+    return {row.direction: row for row in found.rows()}
+
+
+def test_what_is_still_to_be_seen(rows: dict[str, Row]) -> None:
+    assert (rows["seen"].taken, rows["seen"].refused, rows["seen"].gaps) == (1, 1, [])
+    assert rows["unseen"].gaps == ["never fired"]
+    assert rows["leads_to_operand"].gaps == []
+
+
+def test_coverage_as_text_and_as_json(rows: dict[str, Row], capsys: pytest.CaptureFixture[str]) -> None:
+    two = [rows["seen"], rows["unseen"]]
+    assert show(two, as_json=False) == 1
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1] == "1 of 2 rules are covered"
+    assert show(two, as_json=True) == 1
+    seen, unseen = json.loads(capsys.readouterr().out)
+    assert seen["guard"] == {"taken": 1, "refused": 1}
+    assert unseen["gaps"] == ["never fired"]
+    assert show(two[:1], as_json=True) == 0
+
+
+def test_cover_counts_programs_and_examples(genrw: Command, softmax: Path, tmp_path: Path) -> None:
     rule = (
         "stage simplify\n\nrule mine\n  neg(neg(x)) when x.elements > 4\n  => x\n"
         "  example\n    x = @param:x -> float{8}\n    y = neg(x)\n    z = neg(y)\n"
@@ -112,9 +129,11 @@ def test_examples_count(genrw: Command, tmp_path: Path) -> None:
         "  counterexample\n    x = @param:x -> float{4}\n    y = neg(x)\n    z = neg(y)\n"
     )
     (tmp_path / "mine.rw").write_text(rule)
-    out = genrw("rules", "cover", "--rules", tmp_path, "--json").out
-    mine = next(entry for entry in json.loads(out) if entry["name"] == "mine")
-    assert (mine["fired"], mine["guard"]) == (True, {"taken": 1, "refused": 1})
+    result = genrw("rules", "cover", softmax, "--rules", tmp_path, "--json")
+    assert (result.status, result.err) == (1, "")
+    entries = {entry["name"]: entry for entry in json.loads(result.out)}
+    assert (entries["mine"]["fired"], entries["mine"]["guard"]) == (True, {"taken": 1, "refused": 1})
+    assert entries["widen_reduce"]["survived"]
 
 
 def test_a_bad_program_stops_coverage(genrw: Command, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def label(value: object) -> str:
     )
 
 
-@pytest.mark.parametrize(("rule", "example"), examples(), ids=label)
+@pytest.mark.parametrize(("rule", "example"), list(examples()), ids=label)
 def test_example(rule: RuleDecl, example: Example) -> None:
     problem = run_example(LIBRARY, rule, example)
     assert problem is None, str(problem)

@@ -55,12 +55,12 @@ test(const gen::half* __restrict__ x,
     const float lane_sum2 = gen::lane_reduce<sum_float>(mul2);
     const float wave_sum2 = gen::dpp_reduce<sum_float, 64>(lane_sum2);
     const float block_sum2 = gen::reduce_waves<sum_float, 4, false>(wave_sum2, lds2);
-    const float rsqrt = gen::rsqrt(block_sum2 * 0.00024414062f + 1.001358e-05f);
+    const float rsqrt = gen::rsqrt(gen::fma(block_sum2, 0.00024414062f, 1.001358e-05f));
     gen::array<gen::half, 16> y;
     GEN_UNROLL
     for (int i = 0; i < 16; ++i) {
-        const float add2 = sub[i] * rsqrt * gen::convert<float>(scale_in[i]) + gen::convert<float>(shift_in[i]);
-        y[i] = gen::convert<gen::half>(add2);
+        const float fma2 = gen::fma(sub[i] * rsqrt, gen::convert<float>(scale_in[i]), gen::convert<float>(shift_in[i]));
+        y[i] = gen::convert<gen::half>(fma2);
     }
     gen::strided_store<16, 2048, 8>(z_output, base, y);
 }

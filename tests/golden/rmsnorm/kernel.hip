@@ -37,7 +37,7 @@ test(const gen::bf16* __restrict__ x,
     }
     const float lane_sum = gen::lane_reduce<sum_float>(mul);
     const float wave_sum = gen::dpp_reduce<sum_float, 64>(lane_sum);
-    const float rsqrt = gen::rsqrt(wave_sum * 0.00048828125f + 9.983778e-07f);
+    const float rsqrt = gen::rsqrt(gen::fma(wave_sum, 0.00048828125f, 9.983778e-07f));
     gen::array<gen::bf16, 32> y;
     GEN_UNROLL
     for (int i = 0; i < 32; ++i) {
