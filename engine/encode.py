@@ -154,7 +154,6 @@ class _Encoder:
 
     def encoded(self, ask_guards: bool = False) -> Encoded:
         self._match()
-        self._leave_itself()
         self._demand_constraints()
         guard = None if ask_guards and self.variant.guard is not None else self._native_guard()
         right = self._template(self.variant.right)
@@ -236,12 +235,6 @@ class _Encoder:
             term = self.call(constructor(len(terms)), self._op_term(node), self.var(f"a:{i}"), *terms)
             self.facts.append(self.eq(self.var(f"e:{i}"), term))
             self._bind_attributes(node, i)
-
-    def _leave_itself(self) -> None:
-        """A node that stands for its own operand stays: were it replaced by itself, nothing would be left."""
-        right = self.variant.right
-        if self.variant.rule.replaces and isinstance(right, VarPattern):
-            self.facts.append(egg.Fact(self.call("!=", self.var("e:0"), self._value_var(right.name))))
 
     def _op_term(self, node: OpPattern) -> Any:
         if node.family is not None:

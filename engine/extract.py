@@ -41,6 +41,8 @@ class Extractor:
         """The new root of a module; `names` gives the written node of each class that has one."""
         root = self.graph.class_of[self.graph.ids[id(module.root)]]
         best = self._search(root)
+        while root not in best and self._restore(root, best):
+            best = self._search(root)
         if root not in best:
             raise self._stuck(root, best, names)
         return self._rebuild(root, best, context, names)
@@ -66,6 +68,18 @@ class Extractor:
                         seen[operand] = None
                         stack.append(operand)
         return list(seen)
+
+    def _restore(self, root: int, best: Mapping[int, _Best]) -> bool:
+        """Give classes without a legal term back what rules replaced; says whether there was anything.
+
+        What replaces a node may turn out to be made of the node itself: then only the node ends the circle.
+        """
+        found = False
+        for number in self._reachable(root):
+            if number not in best and number in self.graph.replaced:
+                self.graph.classes.setdefault(number, []).extend(self.graph.replaced.pop(number))
+                found = True
+        return found
 
     def _search(self, root: int) -> dict[int, _Best]:
         """Relax classes from the leaves up until no cheaper term appears."""

@@ -67,10 +67,14 @@ class Answered:
 
 @dataclass
 class Saturated:
-    """The e-graph after a stage, in Python: classes by number, what they hold, and where the input went."""
+    """The e-graph after a stage, in Python: classes by number, what they hold, and where the input went.
+
+    `replaced` has the nodes that rules took out of the classes.
+    """
 
     interner: Interner
     classes: dict[int, list[ENode]]
+    replaced: dict[int, list[ENode]]
     class_of: dict[int, int]
     ids: dict[int, int]
     why: dict[int, set[int]]
@@ -340,6 +344,7 @@ class StageEngine:
             return numbers.setdefault(value, len(numbers))
 
         classes: dict[int, list[ENode]] = {}
+        replaced: dict[int, list[ENode]] = {}
         for name, function in functions.items():
             if name == "Num":
                 for row in function.rows:
@@ -347,19 +352,18 @@ class StageEngine:
                     classes.setdefault(class_number(row.output), []).append(node)
             elif name[0] == "N":
                 for row in function.rows:
-                    if row.subsumed:
-                        continue
                     op, attributes, *operands = row.inputs
                     text = texts.get(op)
                     if text is None:
                         text = texts[op] = to_text(op)
                     node = ENode(text, to_int(attributes), tuple(map(class_number, operands)))
-                    classes.setdefault(class_number(row.output), []).append(node)
+                    into = replaced if row.subsumed else classes
+                    into.setdefault(class_number(row.output), []).append(node)
         class_of = {to_int(r.inputs[0]): class_number(r.output) for r in functions["node"].rows}
         why: dict[int, set[int]] = {}
         for row in functions["why"].rows:
             why.setdefault(class_number(row.inputs[0]), set()).add(to_int(row.inputs[1]))
-        return Saturated(interner, classes, class_of, dict(ids), why, self.names, self.builds, answered)
+        return Saturated(interner, classes, replaced, class_of, dict(ids), why, self.names, self.builds, answered)
 
 
 def _memory_folder() -> str | None:
