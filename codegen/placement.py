@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from genrw.engine.ir import Module, Node, walk
+from genrw.engine.ir import Module, Node
 from genrw.engine.library import Library
 
 
@@ -61,7 +61,7 @@ def place(module: Module, library: Library) -> Placement:
     placed: dict[int, Placed] = {}
     order: list[Placed] = []
     passes: dict[int, Pass] = {}
-    for node in walk(module.root):
+    for node in module.nodes:
         if node is module.root:
             continue
         item = Placed(node, operands=[placed[id(o)] for o in node.operands])

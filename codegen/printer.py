@@ -22,7 +22,7 @@ from genrw.codegen.placement import Placed, Placement, place
 from genrw.codegen.ranges import index_ranges, index_type
 from genrw.engine.cpp_expr import cpp_expr, cpp_number
 from genrw.engine.dtypes import DTYPES
-from genrw.engine.ir import Module, Node, walk
+from genrw.engine.ir import Module, Node
 from genrw.engine.library import Library, Operator
 from genrw.engine.monoids import element_type
 from genrw.engine.types import Type
@@ -236,9 +236,7 @@ class _Printer:
 
     def _arguments(self) -> tuple[Argument, ...]:
         written = {
-            id(n.operands[self.library.part(n.op, 0)])
-            for n in walk(self.module.root)
-            if self.library.role(n.op) == "write"
+            id(n.operands[self.library.part(n.op, 0)]) for n in self.module.nodes if self.library.role(n.op) == "write"
         }
         arguments = []
         for parameter in self.module.parameters:

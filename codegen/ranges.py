@@ -7,7 +7,7 @@ from typing import Any
 
 from genrw.engine.facts import RANGE_FACTS, fact_expression
 from genrw.engine.infer import environment
-from genrw.engine.ir import Module, Node, walk
+from genrw.engine.ir import Module, Node
 from genrw.engine.library import Library
 from genrw.engine.types import Type
 
@@ -32,7 +32,7 @@ def index_ranges(module: Module, library: Library, context: Mapping[str, Any]) -
     """lo, hi, pow2 and size of every index node, by identity."""
     number = library.boundary("number").name
     facts: dict[int, dict[str, int]] = {}
-    for node in walk(module.root):
+    for node in module.nodes:
         if node.type.sort != "index":
             continue
         if node.op == number:

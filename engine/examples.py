@@ -64,7 +64,7 @@ class _Trial:
         """The e-graph of a program after the rule ran."""
         if before.space is None and stage != self.library.stages[0]:
             before = _with_own_space(before, self.library)
-        present = frozenset(node.op for node in walk(before.root))
+        present = frozenset(node.op for node in before.nodes)
         rules, reachable = relevant_rules(self.library, (self.rule,), present)
         engine = StageEngine(self.library, stage, rules, reachable, ask_guards=self.ask_guards)
         return engine.run([before], [self._context(before)])

@@ -23,6 +23,8 @@ from genrw.grammar.expr_tree import (
     Name,
     Slice,
     Unary,
+    children,
+    walk_free,
 )
 from genrw.grammar.rw_tree import LetDecl
 from genrw.grammar.source import Span
@@ -30,27 +32,6 @@ from genrw.grammar.source import Span
 DEPTH_LIMIT = 200
 
 Lets = Mapping[str, LetDecl]
-
-
-def children(expr: Expr) -> tuple[Expr, ...]:
-    """The direct subexpressions, in the order of the text."""
-    match expr:
-        case Const() | Name():
-            return ()
-        case Member(base, _) | Unary(_, base):
-            return (base,)
-        case Index(base, index):
-            return (base, index)
-        case Slice(base, start, stop):
-            return tuple(part for part in (base, start, stop) if part is not None)
-        case Call(_, args) | ListExpr(args) | Compare(args, _):
-            return args
-        case Binary(_, left, right):
-            return (left, right)
-        case IfElse(condition, then, otherwise):
-            return (then, condition, otherwise)
-        case Comprehension(body, _, source, condition):
-            return (body, source) if condition is None else (body, source, condition)
 
 
 def within_depth(expr: Expr) -> None:
@@ -72,27 +53,9 @@ def walk(expr: Expr) -> Iterator[Expr]:
         todo += reversed(children(node))
 
 
-def walk_free(expr: Expr, bound: frozenset[str] = frozenset()) -> Iterator[tuple[Expr, frozenset[str]]]:
-    """Every node with the local variables in sight at it."""
-    todo = [(expr, bound)]
-    while todo:
-        node, local = todo.pop()
-        yield node, local
-        if isinstance(node, Comprehension):
-            inner = local | {node.variable}
-            todo.append((node.source, local))
-            todo += [(part, inner) for part in (node.body, node.condition) if part is not None]
-        else:
-            todo += [(child, local) for child in children(node)]
-
-
 def free_names(expr: Expr) -> set[str]:
     """The names an environment has to give a value to. Names of dtypes are values already."""
-    return {
-        node.name
-        for node, local in walk_free(expr)
-        if isinstance(node, Name) and node.name not in local and node.name not in DTYPES
-    }
+    return {name for name in expr.free if name not in DTYPES}
 
 
 def calls(expr: Expr) -> set[str]:
@@ -106,12 +69,11 @@ def member_uses(expr: Expr, lets: Lets | None = None) -> set[tuple[str, str]]:
 
 
 def _member_uses(expr: Expr, lets: Lets, known: dict[str, set[tuple[str, str]]]) -> set[tuple[str, str]]:
-    uses: set[tuple[str, str]] = set()
-    for node, local in walk_free(expr):
-        if isinstance(node, Member) and isinstance(node.base, Name) and node.base.name not in local:
-            uses.add((node.base.name, node.name))
-        elif isinstance(node, Call) and node.function in lets:
-            uses |= _uses_of_arguments(node, local, lets, known)
+    uses = set(expr.members)
+    if lets:
+        for node, local in walk_free(expr):
+            if isinstance(node, Call) and node.function in lets:
+                uses |= _uses_of_arguments(node, local, lets, known)
     return uses
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from genrw.engine.infer import TypeProblem, infer
-from genrw.engine.ir import Module, Node, walk
+from genrw.engine.ir import Module, Node
 from genrw.engine.library import Library
+from genrw.engine.sharing import Sharing
 from genrw.engine.stage import ENode, Saturated
 from genrw.engine.types import Type
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
@@ -45,7 +46,9 @@ class Extractor:
             best = self._search(root)
         if root not in best:
             raise self._stuck(root, best, names)
-        return self._rebuild(root, best, context, names)
+        nodes = {number: found.node for number, found in best.items()}
+        program = Sharing(root, self.graph.classes, nodes, self._cost).improved()
+        return self._rebuild(root, program, context, names)
 
     def alternatives(self, module: Module) -> list[tuple[float, ENode]]:
         """The legal nodes of a module's root class with their own costs, cheapest first."""
@@ -59,15 +62,23 @@ class Extractor:
     # ---- search
 
     def _reachable(self, root: int) -> list[int]:
-        seen = {root: None}
-        stack = [root]
+        """The classes below a root, operands before users as far as there are no cycles."""
+        order: list[int] = []
+        seen = {root}
+        stack = [(root, iter(self._below(root)))]
         while stack:
-            for node in self.graph.classes.get(stack.pop(), ()):
-                for operand in node.operands:
-                    if operand not in seen:
-                        seen[operand] = None
-                        stack.append(operand)
-        return list(seen)
+            number, operands = stack[-1]
+            operand = next((o for o in operands if o not in seen), None)
+            if operand is None:
+                order.append(number)
+                stack.pop()
+            else:
+                seen.add(operand)
+                stack.append((operand, iter(self._below(operand))))
+        return order
+
+    def _below(self, number: int) -> list[int]:
+        return [operand for node in self.graph.classes.get(number, ()) for operand in node.operands]
 
     def _restore(self, root: int, best: Mapping[int, _Best]) -> bool:
         """Give classes without a legal term back what rules replaced; says whether there was anything.
@@ -86,11 +97,10 @@ class Extractor:
         reachable = self._reachable(root)
         users: dict[int, list[int]] = {}
         for number in reachable:
-            for node in self.graph.classes.get(number, ()):
-                for operand in node.operands:
-                    users.setdefault(operand, []).append(number)
+            for operand in dict.fromkeys(self._below(number)):
+                users.setdefault(operand, []).append(number)
         best: dict[int, _Best] = {}
-        queue = dict.fromkeys(reversed(reachable))
+        queue = dict.fromkeys(reachable)
         while queue:
             number = next(iter(queue))
             del queue[number]
@@ -103,16 +113,15 @@ class Extractor:
         found = best.get(number)
         changed = False
         for node in self.graph.classes.get(number, ()):
-            candidate = self._candidate(number, node, best)
-            if candidate is None:
-                continue
-            if found is None or (candidate.total, candidate.order) < (found.total, found.order):
+            candidate = self._candidate(number, node, best, found)
+            if candidate is not None:
                 found, changed = candidate, True
         if changed and found is not None:
             best[number] = found
         return changed
 
-    def _candidate(self, number: int, node: ENode, best: Mapping[int, _Best]) -> _Best | None:
+    def _candidate(self, number: int, node: ENode, best: Mapping[int, _Best], found: _Best | None) -> _Best | None:
+        """The term of a node over the present bests of its operands, None if there is none or `found` is better."""
         cost = self._cost(node)
         if cost is None:
             return None
@@ -121,9 +130,17 @@ class Extractor:
             below = best.get(operand)
             if below is None or number in below.members:
                 return None
+            if found is not None and below.total > found.total:
+                return None
             members.update(below.members)
         # Rounded so that the order in which costs were added cannot decide between equals.
-        return _Best(round(sum(members.values()), 9), self._order(number, node), node, members)
+        total = round(sum(members.values()), 9)
+        if found is not None and total > found.total:
+            return None
+        order = self._order(number, node)
+        if found is not None and total == found.total and order >= found.order:
+            return None
+        return _Best(total, order, node, members)
 
     def _cost(self, node: ENode) -> float | None:
         """What one node costs, None if the stage's output may not hold it."""
@@ -161,14 +178,14 @@ class Extractor:
     # ---- the result
 
     def _rebuild(
-        self, root: int, best: Mapping[int, _Best], context: Mapping[str, Any], names: Mapping[int, Node]
+        self, root: int, program: Mapping[int, ENode], context: Mapping[str, Any], names: Mapping[int, Node]
     ) -> Node:
         made: dict[int, Node] = {}
         taken: set[str] = set()
         stack = [root]
         while stack:
             number = stack[-1]
-            node = best[number].node
+            node = program[number]
             missing = [o for o in node.operands if o not in made]
             if missing:
                 stack.extend(reversed(missing))
@@ -245,7 +262,7 @@ def written_nodes(graph: Saturated, modules: Sequence[Module], library: Library)
     """
     written: dict[int, Node] = {}
     for module in modules:
-        for node in walk(module.root):
+        for node in module.nodes:
             number = graph.class_of[graph.ids[id(node)]]
             known = written.get(number)
             if known is None or (known.name is None and node.name is not None):

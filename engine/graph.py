@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from genrw.engine.ir import Module, Node, walk
+from genrw.engine.ir import Module, Node
 from genrw.engine.library import Library
 
 
@@ -28,7 +28,7 @@ class GraphFacts:
         fold: dict[int, int] = {}
         order: dict[int, int] = {}
         varies: dict[int, int] = {}
-        for node in walk(module.root):
+        for node in module.nodes:
             is_fold = library.role(node.op) == "fold"
             depth[id(node)] = max((depth[id(o)] for o in node.operands), default=0) + is_fold
             if is_fold:

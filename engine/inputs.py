@@ -11,7 +11,7 @@ from genrw.engine.arrays import Values, stored
 from genrw.engine.dtypes import DTYPES, numpy_dtype
 from genrw.engine.expr import free_names
 from genrw.engine.interpret import written_parameters
-from genrw.engine.ir import Module, Node, walk
+from genrw.engine.ir import Module, Node
 from genrw.engine.library import Library, Operator
 from genrw.engine.memory import extent
 from genrw.engine.numeric import compile_numeric
@@ -118,7 +118,7 @@ class _Draw:
 def _domains(module: Module, library: Library) -> dict[str, list[Domain]]:
     """By parameter name, what its elements have to satisfy."""
     found: dict[str, list[Domain]] = {}
-    for node in walk(module.root):
+    for node in module.nodes:
         for operand, domain in _node_domains(node, library):
             parameter = _parameter_behind(operand, library)
             if parameter is not None:

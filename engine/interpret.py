@@ -11,7 +11,7 @@ from genrw.engine.arrays import Array, Values, stored
 from genrw.engine.dtypes import dtype_name
 from genrw.engine.evaluate import Evaluator, at_node
 from genrw.engine.functions import Value
-from genrw.engine.ir import Module, Node, walk
+from genrw.engine.ir import Module, Node
 from genrw.engine.lane_program import LaneProgram
 from genrw.engine.library import Library
 from genrw.grammar.diagnostics import error
@@ -37,7 +37,7 @@ def interpret(
     written = written_parameters(module, library)
     given = _inputs(module, written, inputs, precise)
     with np.errstate(all="ignore"):
-        if any(node.type.sort in _LANE_SORTS for node in walk(module.root)):
+        if any(node.type.sort in _LANE_SORTS for node in module.nodes):
             outputs: dict[str, Values] = LaneProgram(module, evaluator, given, written).outputs()
             return _named(module, outputs)
         return _tensor_results(module, evaluator, given, written)
@@ -45,7 +45,7 @@ def interpret(
 
 def written_parameters(module: Module, library: Library) -> dict[str, Node]:
     """The parameters that a module writes, by name, in order."""
-    writes = [node for node in walk(module.root) if library.role(node.op) == "write"]
+    writes = [node for node in module.nodes if library.role(node.op) == "write"]
     buffers = [_part_of(node, library, 0) for node in writes]
     found = {b.attribute("name") for b in buffers if b.op == library.boundary("input").name}
     return {p.attribute("name"): p for p in module.parameters if p.attribute("name") in found}
@@ -120,7 +120,7 @@ def _tensor_results(
         result: Values = values[id(node)].finished(node.type.dtype, evaluator.precise)
         return result
 
-    for node in walk(module.root):
+    for node in module.nodes:
         if library.role(node.op) == "write":
             buffer, tensor = _part_of(node, library, 0), _part_of(node, library, 1)
             outputs[buffer.attribute("name")] = finished(tensor).reshape(buffer.type.lens)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from genrw.engine.types import Type
@@ -56,6 +57,11 @@ class Module:
     outputs: Mapping[str, str] = field(default_factory=dict)
     span: Span = field(default=NOWHERE, repr=False)
 
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """Every node once, operands before users, the root last."""
+        return tuple(walk(self.root))
+
 
 def walk(*roots: Node) -> Iterator[Node]:
     """Every node reachable from the roots once, operands before users, in a fixed order."""
@@ -76,18 +82,16 @@ def unshared(modules: Iterable[Module]) -> list[Module]:
     seen: set[int] = set()
     result = []
     for module in modules:
-        nodes = list(walk(module.root))
-        if any(id(node) in seen for node in nodes):
-            module = _copied(module, nodes)
-            nodes = list(walk(module.root))
-        seen.update(id(node) for node in nodes)
+        if any(id(node) in seen for node in module.nodes):
+            module = _copied(module)
+        seen.update(map(id, module.nodes))
         result.append(module)
     return result
 
 
-def _copied(module: Module, nodes: Iterable[Node]) -> Module:
+def _copied(module: Module) -> Module:
     copies: dict[int, Node] = {}
-    for node in nodes:
+    for node in module.nodes:
         copies[id(node)] = replace(node, operands=tuple(copies[id(o)] for o in node.operands))
     parameters = tuple(copies.get(id(p), p) for p in module.parameters)
     return replace(module, root=copies[id(module.root)], parameters=parameters)

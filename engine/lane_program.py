@@ -11,7 +11,7 @@ from genrw.engine.arrays import Array, Values, storage
 from genrw.engine.dtypes import DTYPES, numpy_dtype
 from genrw.engine.evaluate import Evaluator, at_node
 from genrw.engine.functions import Misuse, Value
-from genrw.engine.ir import Module, Node, walk
+from genrw.engine.ir import Module, Node
 from genrw.engine.lanes import ONE, SHARE, Lanes, lane_functions
 from genrw.engine.memory import MISSING, Memory
 from genrw.engine.types import Type
@@ -28,7 +28,7 @@ class LaneProgram:
     ) -> None:
         self.module, self.evaluator, self.written = module, evaluator, written
         self.library = evaluator.library
-        self.nodes = [node for node in walk(module.root) if node is not module.root]
+        self.nodes = [node for node in module.nodes if node is not module.root]
         # in the last stage an index is split in a number and a condition: there -1 is a number as others are
         self.missing = module.stage != self.library.stages[-1]
         self.lanes = Lanes(evaluator.folds, self.missing)

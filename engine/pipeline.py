@@ -187,7 +187,7 @@ class Pipeline:
         """Run one stage on a batch."""
         if stage != self.stages[0]:
             modules = [with_space(m, self.library) for m in modules]
-        operators = frozenset(node.op for m in modules for node in walk(m.root))
+        operators = frozenset(node.op for m in modules for node in m.nodes)
         engine = self.engine(stage, options.strict, operators)
         if not engine.rules:
             return [replace(m, stage=stage) for m in modules]

@@ -8,7 +8,7 @@ from math import prod
 from genrw.engine.context import LazyRecord
 from genrw.engine.dtypes import DTYPES
 from genrw.engine.graph import GraphFacts
-from genrw.engine.ir import Module, Node, walk
+from genrw.engine.ir import Module, Node
 from genrw.engine.library import Library
 from genrw.engine.monoids import element_type
 from genrw.engine.types import Type
@@ -40,7 +40,7 @@ def with_space(module: Module, library: Library) -> Module:
 
 def _rows(module: Module, library: Library) -> list[Row]:
     rows = []
-    for node in walk(module.root):
+    for node in module.nodes:
         if library.role(node.op) != "fold" or node.operands[0].type.sort != "tensor":
             continue
         operator = library.operator(node.op)
@@ -104,7 +104,7 @@ def space_record(module: Module, library: Library) -> LazyRecord:
             "inputs": lambda: sum(1 for p in module.parameters if p.type.sort == "tensor"),
             "folds": lambda: _count(module, library, "fold"),
             "passes": lambda: _passes(module, library, prod(lens)),
-            "scattered": lambda: sum(1 for node in walk(module.root) if _scatters(node, library)),
+            "scattered": lambda: sum(1 for node in module.nodes if _scatters(node, library)),
             "operations": lambda: _count(module, library, "pointwise"),
             "item": lambda: min((_itemsize(t.dtype) for t in _tensors(module)), default=4),
             "wide": lambda: max((_itemsize(t.dtype) for t in _tensors(module)), default=4),
@@ -121,7 +121,7 @@ def _tensors(module: Module) -> list[Type]:
 
 
 def _count(module: Module, library: Library, role: str) -> int:
-    return sum(1 for node in walk(module.root) if library.role(node.op) == role)
+    return sum(1 for node in module.nodes if library.role(node.op) == role)
 
 
 def _passes(module: Module, library: Library, elements: int) -> int:

@@ -24,16 +24,15 @@ from genrw.engine.expr import member_uses
 from genrw.engine.facts import RANGE_FACTS, encode_facts
 from genrw.engine.graph import GraphFacts
 from genrw.engine.interner import Interner
-from genrw.engine.ir import Module, walk
+from genrw.engine.ir import Module
 from genrw.engine.library import Library
 from genrw.engine.relevance import built_operators
-from genrw.engine.variants import leaves, variants
+from genrw.engine.variants import leaves, nodes, variants
 from genrw.grammar.diagnostics import error
 from genrw.grammar.rw_tree import NumberPattern, RuleDecl
 from genrw.grammar.source import NOWHERE
 
 _RULES, _LOAD = "rules", "load"
-_FIRST_ARITIES = 4
 _ITERATIONS_A_STEP = 8
 
 
@@ -58,9 +57,10 @@ class ENode:
 
 @dataclass
 class Answered:
-    """What rules were asked and answered: the demands, how guards decided, and the numbers in each rule's answers."""
+    """What rules were asked and answered: how many demands of each size, how guards decided, the numbers in each rule's
+    answers."""
 
-    demands: set[tuple[int, ...]] = field(default_factory=set)
+    demands: dict[int, int] = field(default_factory=dict)
     uses: dict[str, RuleUse] = field(default_factory=dict)
     numbers: dict[str, set[int]] = field(default_factory=dict)
 
@@ -110,14 +110,14 @@ class StageEngine:
         self.names: list[str] = []
         self.builds: list[frozenset[str]] = []
         self.answers: list[tuple[str, Answer | None]] = []
-        self.max_arity = 0
-        self._declare(_FIRST_ARITIES)
+        self.max_arity = -1
 
     # ---- declarations
 
-    def _declare(self, arity: int) -> None:
-        """A fresh e-graph with all rules, for operators of up to `arity` operands."""
-        self.max_arity = arity
+    def _declare(self, widest: int) -> None:
+        """A fresh e-graph with all rules, for variadic operators of up to `widest` operands or what rules write."""
+        written = [len(node.operands) for r in self.rules for side in (r.left, r.right) for node in nodes(side)]
+        arity = self.max_arity = max([1 << (widest - 1).bit_length() if widest > 0 else 0, *written])
         self._folder = tempfile.TemporaryDirectory(prefix="genrw-", dir=_memory_folder())
         self.folder = self._folder.name
         self.graph = egg.EGraph(fact_directory=self.folder)
@@ -224,9 +224,9 @@ class StageEngine:
 
     def run(self, modules: Sequence[Module], contexts: Sequence[Mapping[str, Any]]) -> Saturated:
         """Saturate a batch. `contexts[i]` belongs to `modules[i]`."""
-        widest = max(len(n.operands) for m in modules for n in walk(m.root))
+        widest = max(len(n.operands) for m in modules for n in m.nodes)
         if widest > self.max_arity:
-            self._declare(1 << (widest - 1).bit_length())
+            self._declare(widest)
         interner = Interner(list(contexts))
         ids = _number_nodes(modules)
         self.graph.run_program(egg.Push(1))
@@ -242,7 +242,7 @@ class StageEngine:
         rows: dict[str, list[str]] = {}
         for context, module in enumerate(modules):
             graph = GraphFacts.of(module, self.library)
-            for node in walk(module.root):
+            for node in module.nodes:
                 number = ids[id(node)]
                 if node.op == number_op:
                     rows.setdefault("numbers", []).append(f"{number}\t{node.attribute('value')}\n")
@@ -315,12 +315,11 @@ class StageEngine:
         functions = self.graph.freeze().functions
         to_int = self.graph.value_to_i64
         for size in self.demand_sizes:
-            for row in functions[demand_table(size)].rows:
-                demand = tuple(map(to_int, row.inputs))
-                if (size, *demand) in answered.demands:
-                    continue
-                answered.demands.add((size, *demand))
-                number, *inputs = demand
+            asked = functions[demand_table(size)].rows
+            # Rows of numbers never change, and new ones come last.
+            first, answered.demands[size] = answered.demands.get(size, 0), len(asked)
+            for row in asked[first:]:
+                number, *inputs = map(to_int, row.inputs)
                 key, answer = self.answers[number]
                 assert answer is not None
                 answers = answer(tuple(inputs), interner, answered.uses.setdefault(key, RuleUse()))
@@ -374,7 +373,7 @@ def _memory_folder() -> str | None:
 def _number_nodes(modules: Sequence[Module]) -> dict[int, int]:
     ids: dict[int, int] = {}
     for module in modules:
-        for node in walk(module.root):
+        for node in module.nodes:
             ids.setdefault(id(node), len(ids))
     return ids
 

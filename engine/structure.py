@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from genrw.engine.interner import attributes_key
-from genrw.engine.ir import Module, walk
+from genrw.engine.ir import Module
 
 
 def structure_key(module: Module) -> tuple[Any, ...]:
     """What lowering a module depends on: its header and its graph."""
     ids: dict[int, int] = {}
     graph = []
-    for node in walk(module.root):
+    for node in module.nodes:
         ids[id(node)] = len(ids)
         operands = tuple(ids[id(o)] for o in node.operands)
         graph.append((node.op, attributes_key(node.attributes), operands, node.name, node.type))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from genrw.engine.build import complete
-from genrw.engine.ir import Module, Node, walk
+from genrw.engine.ir import Module, Node
 from genrw.engine.library import Library, Operator
 from genrw.engine.types import Type
 from genrw.grammar import gen_tree as tree
@@ -90,7 +90,7 @@ class _Writer:
         return order
 
     def _order(self) -> list[Node]:
-        return [n for n in walk(self.module.root) if n is not self.module.root]
+        return [n for n in self.module.nodes if n is not self.module.root]
 
     def _name(self, node: Node, wanted: str) -> None:
         if id(node) in self.names:

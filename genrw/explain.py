@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from genrw.engine.ir import Module, walk
+from genrw.engine.ir import Module
 from genrw.engine.library import Library
 from genrw.engine.pipeline import Trace, stage_rules
 from genrw.grammar.rw_tree import RuleDecl
@@ -46,7 +46,7 @@ def _explain(program: Program) -> Explanation:
         schedules += _schedules(program.trace)
         module = program.modules[0]
         rules = {rule.name for rule in stage_rules(program.library, stage)}
-        for node in walk(module.root):
+        for node in module.nodes:
             for rule in rules.intersection(key.split("/")[0] for key in node.rules):
                 values.setdefault((stage, rule), []).append(node.name or node.op)
     return Explanation(program.modules[0], tuple(schedules), {k: tuple(v) for k, v in values.items()})

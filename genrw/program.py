@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from genrw.engine.build import build_file
-from genrw.engine.ir import Module, Node, walk
+from genrw.engine.ir import Module, Node
 from genrw.engine.library import Library
 from genrw.engine.pipeline import Options, Pipeline, Trace
 from genrw.engine.text import module_text
@@ -187,7 +187,7 @@ def _check_outputs(before: Module, after: Module, library: Library) -> None:
     if before.root.op != library.boundary("result").name or after.root.op == before.root.op:
         return
     taken = {p.attribute("name"): p for p in before.parameters}
-    for node in walk(after.root):
+    for node in after.nodes:
         if library.role(node.op) != "write":
             continue
         buffer = node.operands[library.part(node.op, 0)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from genrw.grammar.source import NOWHERE, Span
 
@@ -12,6 +14,20 @@ class Node:
     """What all expression nodes share: their place in the text."""
 
     span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+
+    @cached_property
+    def free(self: Expr) -> frozenset[str]:
+        """The names that stand for something outside the expression."""
+        return frozenset(n.name for n, local in walk_free(self) if isinstance(n, Name) and n.name not in local)
+
+    @cached_property
+    def members(self: Expr) -> frozenset[tuple[str, str]]:
+        """Pairs (name, member) for each `name.member` of a free name."""
+        return frozenset(
+            (n.base.name, n.name)
+            for n, local in walk_free(self)
+            if isinstance(n, Member) and isinstance(n.base, Name) and n.base.name not in local
+        )
 
 
 @dataclass(frozen=True)
@@ -113,3 +129,38 @@ class Comprehension(Node):
 
 
 Expr = Const | Name | Member | Index | Slice | Call | Unary | Binary | Compare | IfElse | ListExpr | Comprehension
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct subexpressions, in the order of the text."""
+    match expr:
+        case Const() | Name():
+            return ()
+        case Member(base, _) | Unary(_, base):
+            return (base,)
+        case Index(base, index):
+            return (base, index)
+        case Slice(base, start, stop):
+            return tuple(part for part in (base, start, stop) if part is not None)
+        case Call(_, args) | ListExpr(args) | Compare(args, _):
+            return args
+        case Binary(_, left, right):
+            return (left, right)
+        case IfElse(condition, then, otherwise):
+            return (then, condition, otherwise)
+        case Comprehension(body, _, source, condition):
+            return (body, source) if condition is None else (body, source, condition)
+
+
+def walk_free(expr: Expr, bound: frozenset[str] = frozenset()) -> Iterator[tuple[Expr, frozenset[str]]]:
+    """Every node with the local variables in sight at it."""
+    todo = [(expr, bound)]
+    while todo:
+        node, local = todo.pop()
+        yield node, local
+        if isinstance(node, Comprehension):
+            inner = local | {node.variable}
+            todo.append((node.source, local))
+            todo += [(part, inner) for part in (node.body, node.condition) if part is not None]
+        else:
+            todo += [(child, local) for child in children(node)]

@@ -4,35 +4,12 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from commands import SOFTMAX, Command, Result
 
 from genrw.main import execute
-
-SOFTMAX = """\
-x = @param:x -> half{8, 100}
-m = reduce_max[axes={1}](x)
-d = sub(x, m)
-e = exp(d)
-s = reduce_sum[axes={1}](e)
-y = div(e, s)
-@return(y)
-"""
-
-
-@dataclass(frozen=True)
-class Result:
-    """How a command ended, and what it printed."""
-
-    status: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Result]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import SOFTMAX
+from commands import SOFTMAX
 
 import genrw
 

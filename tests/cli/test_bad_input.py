@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import Command
+from commands import Command
 
 X = "x = @param:x -> float{4, 2}\n"
 

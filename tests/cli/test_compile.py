@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SOFTMAX, Command
+from commands import SOFTMAX, Command
 
 
 def compiled(genrw: Command, source: Path, folder: Path, target: str) -> dict[str, Any]:

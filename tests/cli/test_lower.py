@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import SOFTMAX, Command
+from commands import SOFTMAX, Command
 
 STAGES = ("simplify", "schedule", "gridwise", "blockwise", "lanewise", "final")
 

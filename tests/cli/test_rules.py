@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Command
+from commands import Command
 
 from genrw.coverage import Coverage, Row, show, without
 from genrw.engine.library import Library

@@ -8,7 +8,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from conftest import SOFTMAX, Command
+from commands import SOFTMAX, Command
 
 EXP = "x = @param:x -> {type}\ny = exp(x)\n@return(y)\n"
 

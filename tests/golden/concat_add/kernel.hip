@@ -16,12 +16,13 @@ test(const float* __restrict__ a,
      const float* __restrict__ bias,
      float* __restrict__ z_output)
 {
-    const int first3 = (gen::local_id() % 128) * 4;
-    const bool inside = first3 < 300;
-    const int base2 = gen::workgroup_id() * 2 + gen::local_id() / 128;
-    const auto a_in = gen::strided_load<4, 1024, 4>(a, first3 + base2 * 300, inside, 0.0f);
-    const auto b_in = gen::strided_load<4, 1024, 4>(b, first3 + base2 * 212 + -300, first3 >= 300, 0.0f);
-    const auto bias_in = gen::strided_load<4, 1024, 4>(bias, first3);
+    const int base = gen::workgroup_id() * 1024 + gen::local_id() * 4;
+    const int imod = base % 512;
+    const bool inside = imod < 300;
+    const int idiv = base / 512;
+    const auto a_in = gen::strided_load<4, 1024, 4>(a, imod + idiv * 300, inside, 0.0f);
+    const auto b_in = gen::strided_load<4, 1024, 4>(b, imod + idiv * 212 + -300, imod >= 300, 0.0f);
+    const auto bias_in = gen::strided_load<4, 1024, 4>(bias, imod);
     gen::array<float, 4> y;
     GEN_UNROLL
     for (int i = 0; i < 4; ++i) {
@@ -29,5 +30,5 @@ test(const float* __restrict__ a,
         const float joined = inside ? a_in[i] : positive;
         y[i] = joined + bias_in[i];
     }
-    gen::strided_store<4, 1024, 4>(z_output, gen::workgroup_id() * 1024 + gen::local_id() * 4, y);
+    gen::strided_store<4, 1024, 4>(z_output, base, y);
 }

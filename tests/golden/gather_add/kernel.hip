@@ -25,14 +25,14 @@ test(const float* __restrict__ table,
      const float* __restrict__ position,
      float* __restrict__ z_output)
 {
-    const int first2 = gen::local_id() * 4;
-    const int tokens_in = tokens[gen::workgroup_id() * 4 + gen::local_id() / 64];
-    const auto table_in = gen::strided_load<4, 1024, 4>(table, (gen::local_id() % 64) * 4 + gen::entry(tokens_in, 30000) * 256);
-    const auto position_in = gen::strided_load<4, 1024, 4>(position, (gen::workgroup_id() % 32) * 1024 + first2);
+    const int base = gen::workgroup_id() * 1024 + gen::local_id() * 4;
+    const int tokens_in = tokens[base / 256];
+    const auto table_in = gen::strided_load<4, 1024, 4>(table, base % 256 + gen::entry(tokens_in, 30000) * 256);
+    const auto position_in = gen::strided_load<4, 1024, 4>(position, base % 32768);
     gen::array<float, 4> y;
     GEN_UNROLL
     for (int i = 0; i < 4; ++i) {
         y[i] = table_in[i] + position_in[i];
     }
-    gen::strided_store<4, 1024, 4>(z_output, gen::workgroup_id() * 1024 + first2, y);
+    gen::strided_store<4, 1024, 4>(z_output, base, y);
 }

@@ -28,9 +28,9 @@ struct sum_float {
 GEN_KERNEL(256)
 test(const float* __restrict__ x, float* __restrict__ z_output)
 {
-    const int idiv2 = gen::global_id() / 32;
+    const int idiv = gen::global_id() / 32;
     const bool inside = gen::global_id() < 10560;
-    const int imin = gen::min(idiv2, 329);
+    const int imin = gen::min(idiv, 329);
     const float identity = max_float::identity();
     const float identity2 = sum_float::identity();
     gen::array<float, 32> x_in2;
@@ -66,6 +66,6 @@ test(const float* __restrict__ x, float* __restrict__ z_output)
         const int first3 = index * 33;
         const bool inside2 = index < 1000;
         const float y = d[i] - l;
-        if (inside && inside2) z_output[(gen::global_id() / 1056) * 33000 + idiv2 % 33 + first3] = y;
+        if (inside && inside2) z_output[(idiv / 33) * 33000 + idiv % 33 + first3] = y;
     }
 }
