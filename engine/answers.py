@@ -188,7 +188,7 @@ class Answerer:
     def _output(self, kind: str, item: Any) -> Callable[[dict[str, Any], Interner], int]:
         if kind == "number":
             value = self._compile(item)
-            return lambda env, interner: int(value(env))  # noqa: ARG005
+            return lambda env, interner: _index(value(env), item)  # noqa: ARG005
         if kind == "operator":
             return lambda env, interner: self.library.names.index(self._operator_name(item, env))  # noqa: ARG005
         if kind == "type":
@@ -307,6 +307,15 @@ class _Lazy(dict[str, Any]):
             raise KeyError(name)
         self[name] = value = evaluate(self)
         return value
+
+
+def _index(value: Any, expr: Expr) -> int:
+    """A computed index constant, or fact of an index, as the e-graph holds it; truth values are 0 and 1."""
+    if not isinstance(value, int):
+        raise error(f"an index is an integer, not {value!r}", expr.span)
+    if not -(1 << 63) <= value < 1 << 63:
+        raise error(f"an index has 64 bits, too few for {value}", expr.span)
+    return int(value)
 
 
 def _plain(value: Any) -> Any:

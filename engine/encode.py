@@ -112,7 +112,7 @@ class _Encoder:
     ) -> None:
         self.variant, self.number, self.rule_id = variant, number, rule_id
         self.library, self.ruleset = library, ruleset
-        self.span = spans(variant.rule.name_span)
+        self.spans, self.span = spans, spans(variant.rule.name_span)
         self.arities: set[int] = set()
         self.facts: list[Any] = []
         self.left = list(pattern_nodes(variant.left))
@@ -447,7 +447,7 @@ class _Encoder:
 
     def _number(self, value: Expr) -> Any:
         needed: set[tuple[str, str]] = set()
-        native = native_number(value, self._native_name(needed), self.span)
+        native = native_number(value, self._native_name(needed), self.spans(value.span))
         if native is not None:
             self.facts += self._native_facts(needed)
             return self.call("Num", native)

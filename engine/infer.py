@@ -8,8 +8,9 @@ from typing import Any
 from genrw.engine.dtypes import in_class, is_dtype
 from genrw.engine.ir import Attributes
 from genrw.engine.library import Library, Operator
+from genrw.engine.monoids import element_type
 from genrw.engine.types import EFFECT, Type
-from genrw.grammar.diagnostics import GenrwError
+from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.rw_tree import OperandDecl
 
 
@@ -191,7 +192,7 @@ def _pointwise_result(
     env: Mapping[str, Any],
 ) -> Type:
     result = operator.result_dtype
-    dtype = dtypes.get(result) or (result if is_dtype(result) else str(env[result]))
+    dtype = dtypes.get(result) or (result if is_dtype(result) else _result_dtype(operator, env.get(result, result)))
     if any(t.sort == "tensor" for t in operands):
         return Type("tensor", dtype, _broadcast(name, operands, labels))
     sizes = {t.size for t in operands if t.sort == "array"}
@@ -221,8 +222,16 @@ def _broadcast(name: str, operands: Sequence[Type], labels: Sequence[str]) -> tu
     return lens
 
 
+# How many parts a declared result of each sort has, from and to.
+_PARTS = {"effect": (0, 0), "index": (0, 1), "like": (1, 1), "tensor": (2, 3), "buffer": (2, 2)}
+_PARTS |= dict.fromkeys(("scalar", "array", "value"), (1, 2))
+
+
 def _declared_result(operator: Operator, env: Mapping[str, Any]) -> Type:
     sort = operator.result_sort
+    least, most = _PARTS.get(str(sort), (0, -1))
+    if not least <= len(operator.result_args) <= most:
+        raise _bad_result(operator, f"`{sort}` of {len(operator.result_args)} parts", "a result type")
     try:
         args = [evaluate(env) for evaluate in operator.result_args]
     except GenrwError as problem:
@@ -230,12 +239,44 @@ def _declared_result(operator: Operator, env: Mapping[str, Any]) -> Type:
     if sort == "effect":
         return EFFECT
     if sort == "index":
-        return Type("index", "int64", size=int(args[0]) if args else 0)
-    if sort in ("scalar", "array", "value"):
-        size = int(args[1]) if len(args) > 1 else 0
-        return Type("array" if size else "scalar", str(args[0]), size=size)
+        return Type("index", "int64", size=_length(operator, args[0]) if args else 0)
     if sort == "like":
         return args[0] if isinstance(args[0], Type) else EFFECT
-    lens = tuple(int(n) for n in args[1])
-    strides = tuple(int(n) for n in args[2]) if len(args) > 2 and args[2] else None
-    return Type(str(sort), str(args[0]), lens, strides)
+    dtype = _result_dtype(operator, args[0])
+    if sort in ("scalar", "array", "value"):
+        size = _length(operator, args[1]) if len(args) > 1 else 0
+        return Type("array" if size else "scalar", dtype, size=size)
+    strides = _integers(operator, args[2]) if len(args) > 2 and args[2] else None
+    return Type(str(sort), dtype, _lengths(operator, args[1]), strides)
+
+
+def _integers(operator: Operator, values: Any) -> tuple[int, ...]:
+    if not isinstance(values, list | tuple) or not all(isinstance(n, int) for n in values):
+        raise _bad_result(operator, _shown(values), "a list of integers")
+    return tuple(map(int, values))
+
+
+def _lengths(operator: Operator, values: Any) -> tuple[int, ...]:
+    return tuple(_length(operator, n) for n in _integers(operator, values))
+
+
+def _length(operator: Operator, value: Any) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise _bad_result(operator, _shown(value), "a length")
+    return int(value)
+
+
+def _result_dtype(operator: Operator, value: Any) -> str:
+    if not isinstance(value, str) or not is_dtype(element_type(value)):
+        raise _bad_result(operator, _shown(value), "an element type")
+    return value
+
+
+def _shown(value: Any) -> str:
+    return "a whole operand" if isinstance(value, Type) else f"`{value}`"
+
+
+def _bad_result(operator: Operator, found: str, wanted: str) -> GenrwError:
+    """What is wrong with a declaration, not with the program that uses it."""
+    message = f"the result of `{operator.name}` is declared with {found} in place of {wanted}"
+    return error(message, operator.decl.result.span)

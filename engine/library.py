@@ -111,8 +111,10 @@ class Operator:
     @cached_property
     def result_dtype(self) -> str:
         """For pointwise operators: the dtype variable, dtype or dtype attribute that is the result's."""
-        assert isinstance(self.decl.result, Name)
-        return self.decl.result.name
+        result = self.decl.result
+        if not isinstance(result, Name):
+            raise error("a result is an element type, or a call such as `tensor(T, lens)`", result.span)
+        return result.name
 
     @cached_property
     def requirements(self) -> tuple[tuple[Evaluator, str], ...]:

@@ -22,6 +22,7 @@ from genrw.engine.encode import (
 )
 from genrw.engine.expr import member_uses
 from genrw.engine.facts import RANGE_FACTS, encode_facts
+from genrw.engine.faults import fault, is_fault
 from genrw.engine.graph import GraphFacts
 from genrw.engine.interner import Interner
 from genrw.engine.ir import Module
@@ -124,7 +125,7 @@ class StageEngine:
         spans = Spans()
         encoded = self._encode_rules(spans, arity)
         commands = self._tables(encoded) + [c for e in encoded for c in e.commands]
-        self.graph.run_program(*commands)
+        self._run(*commands)
 
     def _encode_rules(self, spans: Spans, arity: int) -> list[Encoded]:
         self.names, self.builds, self.answers = [], [], []
@@ -229,13 +230,13 @@ class StageEngine:
             self._declare(widest)
         interner = Interner(list(contexts))
         ids = _number_nodes(modules)
-        self.graph.run_program(egg.Push(1))
+        self._run(egg.Push(1))
         try:
             self._load(modules, interner, ids)
             answered = self._saturate(interner, len(modules))
             return self._read(interner, ids, answered)
         finally:
-            self.graph.run_program(egg.Pop(Spans()(NOWHERE), 1))
+            self._run(egg.Pop(Spans()(NOWHERE), 1))
 
     def _load(self, modules: Sequence[Module], interner: Interner, ids: Mapping[int, int]) -> None:
         number_op = self.library.boundary("number").name
@@ -271,11 +272,21 @@ class StageEngine:
             with open(os.path.join(self.folder, table), "w", encoding="utf-8") as file:
                 file.writelines(lines)
             commands.append(egg.Input(sp, table, table))
-        self.graph.run_program(*commands)
+        self._run(*commands)
+
+    def _run(self, *commands: Any) -> Any:
+        """Run commands of egglog; GenrwError where it fails."""
+        try:
+            return self.graph.run_program(*commands)
+        except BaseException as problem:
+            if not is_fault(problem):
+                raise
+            operators = (operator.decl for operator in self.library.operators.values())
+            raise fault(problem, self.stage, [*self.rules, *operators]) from None
 
     def _saturate_set(self, ruleset: str) -> None:
         sp = Spans()(NOWHERE)
-        self.graph.run_program(egg.RunSchedule(egg.Saturate(sp, egg.Run(sp, egg.RunConfig(ruleset)))))
+        self._run(egg.RunSchedule(egg.Saturate(sp, egg.Run(sp, egg.RunConfig(ruleset)))))
 
     def _saturate(self, interner: Interner, kernels: int) -> Answered:
         """Run rules and answer their demands until nothing changes, within the limits."""
@@ -284,7 +295,7 @@ class StageEngine:
         started = time.monotonic()
         answered = Answered()
         for _ in range(self.limits.rounds):
-            report = self.graph.run_program(step)[0].report
+            report = self._run(step)[0].report
             new = self._answer(interner, answered)
             if not report.updated and not new:
                 return answered
@@ -295,7 +306,7 @@ class StageEngine:
         raise self._exhausted(report, f"did not settle within {self.limits.rounds} rounds")
 
     def _size(self) -> int:
-        sizes = self.graph.run_program(egg.PrintSize(Spans()(NOWHERE), None))[0].sizes
+        sizes = self._run(egg.PrintSize(Spans()(NOWHERE), None))[0].sizes
         return sum(size for name, size in sizes if name.startswith("N"))
 
     def _exhausted(self, report: Any, why: str) -> Exception:

@@ -59,6 +59,20 @@ RULES = {
     "target of nothing": ("target t : nothing\n  wave_size 32\n", "the base target `nothing`"),
 }
 
+RESULTS = {
+    "tensor(T, 5)": "`5` in place of a list of integers",
+    "tensor(T, [-5])": "`-5` in place of a length",
+    "tensor(T, [1.5])": "in place of a list of integers",
+    "tensor(x, x.lens)": "a whole operand in place of an element type",
+    'tensor("floaty", [5])': "`floaty` in place of an element type",
+    "tensor(T)": "`tensor` of 1 parts in place of a result type",
+    "banana(T)": "`banana` of 1 parts in place of a result type",
+    "scalar(T, x.lens)": "in place of a length",
+    "Q": "`Q` in place of an element type",
+    "T + 1": "a result is an element type, or a call",
+    "5": "a result is an element type, or a call",
+}
+
 
 def assert_told(status: int, out: str, err: str, said: str) -> None:
     """A call that ended as calls with bad input do."""
@@ -88,6 +102,14 @@ def test_rules(genrw: Command, tmp_path: Path, name: str) -> None:
     result = genrw("lower", "-", "--rules", tmp_path, stdin=program)
     assert_told(result.status, result.out, result.err, said)
     assert "bad.rw:" in result.err
+
+
+@pytest.mark.parametrize("result", RESULTS)
+def test_declared_results(genrw: Command, tmp_path: Path, result: str) -> None:
+    (tmp_path / "bad.rw").write_text(f"op foo(x: T tensor) -> {result}\n  role pointwise\n  means x\n")
+    told = genrw("lower", "-", "--rules", tmp_path, stdin=f"{X}y = foo(x)\n@return(y)\n")
+    assert_told(told.status, told.out, told.err, RESULTS[result])
+    assert "bad.rw:1:24: error: " in told.err
 
 
 @pytest.mark.parametrize("data", [bytes(range(256)) * 8, b"\xff\xfe\x00", b"x = @param:x\0 -> float{4}\n@return(x)"])

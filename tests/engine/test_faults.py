@@ -1,0 +1,119 @@
+"""Rules whose computations fail while the e-graph runs: a diagnostic at the text, and an e-graph that goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+import genrw
+from genrw.engine.bindings import egg
+from genrw.engine.encode import Spans
+from genrw.engine.library import Library
+from genrw.engine.stage import StageEngine
+from genrw.grammar.diagnostics import GenrwError
+from genrw.grammar.source import NOWHERE
+
+GOOD = "x = @param:x -> float{64}\ny = exp(x)\n@return(y)\n"
+BAD = "x = @param:x -> float{64, 1000}\ns = reduce_sum[axes={1}](x)\n@return(s)\n"
+
+
+def message(folder: Path, text: str, program: str = BAD) -> str:
+    """What is said of a program under rules of one's own, from the file's name on."""
+    (folder / "mine.rw").write_text(dedent(text).lstrip())
+    loaded = genrw.load(program, rules=[folder])
+    with pytest.raises(GenrwError) as caught:
+        loaded.lower("final")
+    return str(caught.value).replace(f"{folder}/", "")
+
+
+@pytest.mark.parametrize("number", ["12 % 0", "n << 70", "n * 1000000000000 * 1000000000000", "n // 0"])
+def test_a_number_that_the_e_graph_cannot_compute(tmp_path: Path, number: str) -> None:
+    rule = f"stage final\n\nrule mine\n  imul(a, {{n}}) when n == 1000\n  => imul(a, {{{number}}})\n"
+    assert message(tmp_path, rule) == (
+        f"mine.rw:5:15: error: rule `mine` cannot compute this: it divides by 0 or leaves 64 bits\n"
+        f"    => imul(a, {{{number}}})\n"
+        f"                {'^' * len(number)}\n"
+        "  help: guard against such numbers"
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        ("n / 3", "an index is an integer, not 333.3333333333333"),
+        ('"four" if n > 3 else 4', "an index is an integer, not 'four'"),
+        ("n ** 7", f"an index has 64 bits, too few for {1000**7}"),
+        ("n / 0", "division by zero"),
+    ],
+)
+def test_a_number_that_is_no_index(tmp_path: Path, number: str, said: str) -> None:
+    """Python computes it where it is more than egglog can, as here by the guard."""
+    rule = f"stage final\n\nrule mine\n  imul(a, {{n}}) when n in [1000]\n  => imul(a, {{{number}}})\n"
+    assert message(tmp_path, rule).splitlines()[:2] == [
+        f"mine.rw:5:15: error: {said}",
+        f"    => imul(a, {{{number}}})",
+    ]
+
+
+def test_a_range_that_cannot_be_computed(tmp_path: Path) -> None:
+    text = """
+        op far(a: index) -> index(a.size)
+          role pointwise
+          lo a.lo
+          hi a.hi << 70
+          means a
+
+        stage final
+
+        rule mine
+          imul(a, {n}) when n == 1000
+          => far(a)
+
+        rule of_far
+          far(a) when a.lo > 5
+          => a
+
+        rule above_far
+          imod(far(a), {n}) when a.hi < n
+          => far(a)
+    """
+    said = message(tmp_path, text)
+    assert said.startswith(
+        "mine.rw:4:6: error: operator `far` cannot compute this: it divides by 0 or leaves 64 bits\n"
+    )
+
+
+def test_what_failed_leaves_the_next_program_alone(tmp_path: Path) -> None:
+    """The e-graph is the same; only the program that failed has the number."""
+    (tmp_path / "mine.rw").write_text(
+        "stage final\n\nrule mine\n  imul(a, {n}) when n == 1000\n  => imul(a, {n % (n - 1000)})\n"
+    )
+    want = str(genrw.load(GOOD).lower("final"))
+    for _ in range(2):
+        with pytest.raises(GenrwError, match="rule `mine` cannot compute this"):
+            genrw.load(BAD, rules=[tmp_path]).lower("final")
+        assert str(genrw.load(GOOD, rules=[tmp_path]).lower("final")) == want
+
+
+def test_a_panic_is_a_diagnostic(library: Library) -> None:
+    """egglog's panics are no `Exception`."""
+    engine = StageEngine(library, "simplify", [])
+    with pytest.raises(GenrwError) as caught:
+        engine._run(egg.Input(Spans()(NOWHERE), "no such table", "no such file"))
+    assert (
+        str(caught.value) == "error: the e-graph of stage `simplify` failed: Unrecognized function name no such table"
+    )
+
+
+def test_an_interrupt_is_none(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = StageEngine(library, "simplify", [])
+
+    class Interrupted:
+        def run_program(self, *_: object) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "graph", Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        engine._run()
