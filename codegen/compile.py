@@ -48,7 +48,7 @@ def _build(source: KernelSource, target: Target, files: dict[str, bytes]) -> Bui
     """Compile one kernel; what it gives is added to `files`."""
     names = {"source": f"{source.name}.hip"}
     files[names["source"]] = source.text.encode()
-    if target.values.get("device") != "amd":
+    if target.values.get("device") != "hip":
         return Built(source, names)
     from genrw.codegen.amd import compile_amd
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from genrw.codegen.host_program import HostProgram
 from genrw.grammar.diagnostics import error
 
 if TYPE_CHECKING:
+    from genrw.codegen.gpu_runtime import GpuRuntime
     from genrw.codegen.printer import KernelSource
     from genrw.program import Program
 
@@ -20,6 +23,8 @@ class Device(Protocol):
     """Prepares programs; a prepared one runs, as often as one likes, on arrays by the parameters' names."""
 
     name: str
+    default_target: str
+    """What programs are lowered for that name no target."""
 
     def prepare(self, program: Program) -> Prepared: ...
 
@@ -28,6 +33,7 @@ class HostDevice:
     """The CPU: any target's printed kernels, compiled for this machine. Settings: `threads`, `order`."""
 
     name = "host"
+    default_target = "host"
 
     def prepare(self, program: Program) -> Prepared:
         return self.load(program, program.kernels())
@@ -38,7 +44,7 @@ class HostDevice:
         names = list(program.results)
 
         def run(inputs: Mapping[str, object], *, threads: int | None = None, order: int = 0) -> dict[str, Any]:
-            _check_names(program, inputs)
+            check_names(program, inputs)
             written = [kernel(inputs, threads=threads, order=order).values() for kernel in loaded]
             return dict(zip(names, (array for arrays in written for array in arrays), strict=True))
 
@@ -49,6 +55,7 @@ class InterpretDevice:
     """numpy: a program at whatever stage it is, over all groups and lanes. Setting: `precise`."""
 
     name = "interpret"
+    default_target = "host"
 
     def prepare(self, program: Program) -> Prepared:
         from genrw.engine.interpret import interpret
@@ -56,7 +63,7 @@ class InterpretDevice:
         names = list(program.results)
 
         def run(inputs: Mapping[str, Any], *, precise: bool = False) -> dict[str, Any]:
-            _check_names(program, inputs)
+            check_names(program, inputs)
             arrays: list[Any] = []
             for module in program.modules:
                 taken = {p.attribute("name") for p in module.parameters}
@@ -69,7 +76,7 @@ class InterpretDevice:
         return run
 
 
-def _check_names(program: Program, inputs: Mapping[str, object]) -> None:
+def check_names(program: Program, inputs: Mapping[str, object]) -> None:
     """GenrwError for inputs that no parameter is called."""
     unknown = [name for name in inputs if name not in program.inputs]
     if unknown:
@@ -78,11 +85,27 @@ def _check_names(program: Program, inputs: Mapping[str, object]) -> None:
         raise error(f"the program has no input `{unknown[0]}`", remedy=remedy)
 
 
-DEVICES: dict[str, Device] = {d.name: d for d in (HostDevice(), InterpretDevice())}
+_ALWAYS: dict[str, Device] = {d.name: d for d in (HostDevice(), InterpretDevice())}
+# Devices of this machine's GPUs, and where their runtimes are; opened when asked for.
+GPU_SORTS = {"hip": ("genrw.codegen.hip", "HipRuntime"), "cuda": ("genrw.codegen.cuda", "CudaRuntime")}
+DEVICE_NAMES = (*_ALWAYS, *GPU_SORTS)
 
 
 def find_device(name: str) -> Device:
-    """A device by name; GenrwError if there is none."""
-    if name not in DEVICES:
-        raise error(f"there is no device `{name}`", remedy=f"devices are {', '.join(DEVICES)}")
-    return DEVICES[name]
+    """A device by name; of several GPUs, `cuda:1` is the second. GenrwError if there is none of that name."""
+    if name in _ALWAYS:
+        return _ALWAYS[name]
+    sort, _, number = name.partition(":")
+    if sort not in GPU_SORTS or not (number or "0").isdecimal():
+        raise error(f"there is no device `{name}`", remedy=f"devices are {', '.join(DEVICE_NAMES)}")
+    from genrw.codegen.gpu import GpuDevice
+
+    return GpuDevice(open_gpu(sort, int(number or 0)))
+
+
+@cache
+def open_gpu(sort: str, number: int = 0) -> GpuRuntime:
+    """A GPU's runtime, opened once; GenrwError if it is not there."""
+    module, name = GPU_SORTS[sort]
+    runtime: GpuRuntime = getattr(import_module(module), name)(number)
+    return runtime

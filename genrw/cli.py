@@ -102,7 +102,7 @@ def compile_command(
 @app.command()
 def run(
     file: File,
-    device: Annotated[str, typer.Option("--device", metavar="D", help="host or interpret.")] = "host",
+    device: Annotated[str, typer.Option("--device", metavar="D", help="host, interpret, hip or cuda.")] = "host",
     stage: Annotated[
         str | None, typer.Option("--stage", metavar="S", help="The stage that the interpreter runs.")
     ] = None,
@@ -121,13 +121,23 @@ def run(
     strict: Strict = False,
     schedule: Schedule = None,
 ) -> int:
-    """Run the program, by default as a kernel of the CPU's own target."""
-    from genrw.api import HOST_TARGET
+    """Run the program, by default as a kernel of the device's own target."""
+    from genrw.codegen.devices import find_device
     from genrw.runner import Run
     from genrw.runner import run as run_program
 
-    program = _load(file, _settings(target, strict, schedule, rules, no_shipped_rules), HOST_TARGET)
+    default = find_device(device).default_target
+    program = _load(file, _settings(target, strict, schedule, rules, no_shipped_rules), default)
     return run_program(program, Run(device, stage, tuple(inputs or ()), check, seed, save, order))
+
+
+@app.command()
+def devices(as_json: AsJson = False) -> int:
+    """Show what programs can run on here."""
+    from genrw.device_list import show
+
+    show(as_json)
+    return 0
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import os
@@ -15,6 +16,8 @@ from typing import Any
 import platformdirs
 
 _DIGEST_BYTES = hashlib.sha256().digest_size
+_BYTES_KEPT = 1 << 29
+"""What a folder may hold; beyond that, entries go that were not used for longest. $GENRW_CACHE_BYTES overrides it."""
 
 
 def cache_folder(kind: str) -> Path:
@@ -43,7 +46,25 @@ def write_entry(path: Path, payload: bytes) -> bool:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
         return False
+    _trim(path.parent)
     return True
+
+
+def _trim(folder: Path) -> None:
+    """Remove entries, the ones used least recently first, until the folder is within its size."""
+    limit = int(os.environ.get("GENRW_CACHE_BYTES") or _BYTES_KEPT)
+    entries = []
+    for entry in os.scandir(folder):
+        with contextlib.suppress(OSError):  # another process removed it
+            status = entry.stat()
+            entries.append((status.st_atime_ns, status.st_size, entry.path))
+    total = sum(size for _, size, _ in entries)
+    for _, size, path in sorted(entries):
+        if total <= limit:
+            break
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+            total -= size
 
 
 def read_entry(path: Path) -> bytes | None:
@@ -53,7 +74,11 @@ def read_entry(path: Path) -> bytes | None:
     except OSError:
         return None
     payload, digest = stored[:-_DIGEST_BYTES], stored[-_DIGEST_BYTES:]
-    return payload if hashlib.sha256(payload).digest() == digest else None
+    if hashlib.sha256(payload).digest() != digest:
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return payload
 
 
 # ---- entries that are objects

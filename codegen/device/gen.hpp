@@ -86,6 +86,18 @@ GEN_DEVICE constexpr To bits(From x)
     return __builtin_bit_cast(To, x);
 }
 
+// NVRTC has few of the other compilers' builtins.
+GEN_CONSTANT float float_infinity = bits<float>(0x7f800000u);
+
+GEN_DEVICE void copy_bytes(void* to, const void* from, unsigned long long size)
+{
+#if GEN_NVIDIA
+    memcpy(to, from, size);
+#else
+    __builtin_memcpy(to, from, size);
+#endif
+}
+
 template <class A, class B>
 struct same
 {
@@ -337,9 +349,9 @@ template <class T>
 GEN_DEVICE constexpr T highest()
 {
     if constexpr (detail::is_float<T>) {
-        return static_cast<T>(__builtin_inff());
+        return static_cast<T>(detail::float_infinity);
     } else if constexpr (detail::is_small_float<T>) {
-        return T(__builtin_inff());
+        return T(detail::float_infinity);
     } else if constexpr (detail::is_bool<T>) {
         return true;
     } else {
@@ -356,7 +368,7 @@ GEN_DEVICE constexpr T lowest()
     if constexpr (detail::is_float<T>) {
         return -highest<T>();
     } else if constexpr (detail::is_small_float<T>) {
-        return T(-__builtin_inff());
+        return T(-detail::float_infinity);
     } else if constexpr (detail::is_bool<T>) {
         return false;
     } else {
@@ -375,7 +387,7 @@ GEN_DEVICE constexpr T infinity()
 template <class T>
 GEN_DEVICE constexpr T nan()
 {
-    return T(__builtin_nanf(""));
+    return T(detail::bits<float>(0x7fc00000u));
 }
 
 }  // namespace gen
@@ -1989,11 +2001,11 @@ GEN_DEVICE T move_words(T x, T old, Move move)
 {
     constexpr int count = (sizeof(T) + 3) / 4;
     uint32 words[count] = {}, old_words[count] = {};
-    __builtin_memcpy(words, &x, sizeof(T));
-    __builtin_memcpy(old_words, &old, sizeof(T));
+    copy_bytes(words, &x, sizeof(T));
+    copy_bytes(old_words, &old, sizeof(T));
     GEN_UNROLL
     for (int i = 0; i < count; i++) words[i] = move(words[i], old_words[i]);
-    __builtin_memcpy(&x, words, sizeof(T));
+    copy_bytes(&x, words, sizeof(T));
     return x;
 }
 

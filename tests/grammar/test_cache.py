@@ -65,3 +65,13 @@ def test_a_place_that_is_none(tmp_path: Path) -> None:
 def test_where_entries_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GENRW_CACHE_DIR", str(tmp_path))
     assert cache_folder("rules") == tmp_path / "rules"
+
+
+def test_the_entries_used_last_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GENRW_CACHE_BYTES", "4000")
+    for i in range(3):
+        write_entry(tmp_path / str(i), bytes(1000))
+        os.utime(tmp_path / str(i), (i, i))
+    assert read_entry(tmp_path / "0") is not None
+    write_entry(tmp_path / "3", bytes(1000))
+    assert {entry.name for entry in tmp_path.iterdir()} == {"0", "2", "3"}

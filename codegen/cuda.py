@@ -1,0 +1,128 @@
+"""NVIDIA GPUs: NVRTC and the driver, through cuda-bindings. No CUDA toolkit and no PyTorch needed."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from genrw.codegen.compilers import translation_unit
+from genrw.codegen.gpu_arrays import CUDA
+from genrw.codegen.gpu_runtime import GpuRuntime, vendor_module
+from genrw.codegen.printer import KernelSource
+from genrw.grammar.diagnostics import error
+
+_PACKAGE = "cuda.bindings"
+_REMEDY = "pip install 'genrw[cuda]', on a machine with an NVIDIA GPU and its driver"
+_SHOWN_LOG = 2000
+_STEPS = {
+    "module": "cuModuleLoadData",
+    "function": "cuModuleGetFunction",
+    "allocate": "cuMemAlloc",
+    "free": "cuMemFree",
+    "write": "cuMemcpyHtoDAsync",
+    "read": "cuMemcpyDtoHAsync",
+    "synchronize": "cuStreamSynchronize",
+    "stream": "cuStreamCreate",
+    "free stream": "cuStreamDestroy",
+    "event": "cuEventCreate",
+    "record": "cuEventRecord",
+    "wait": "cuStreamWaitEvent",
+    "elapsed": "cuEventElapsedTime",
+    "free event": "cuEventDestroy",
+    "captured": "cuStreamEndCapture",
+    "graph": "cuGraphInstantiate",
+    "launch graph": "cuGraphLaunch",
+}
+
+
+class CudaRuntime(GpuRuntime):
+    """An NVIDIA GPU, in its primary context: the one that PyTorch and others use too."""
+
+    name = "cuda"
+    kind = CUDA
+    remedy = _REMEDY
+
+    def __init__(self, number: int = 0) -> None:
+        """Open a GPU; GenrwError if there is none of that number, or no driver."""
+        driver = self._driver = vendor_module(_PACKAGE, "driver", _REMEDY)
+        self.functions = {step: getattr(driver, name) for step, name in _STEPS.items()}
+        self.functions["capture"] = self._begin_capture
+        count = self.count()
+        if number >= count:
+            raise error(f"there is no NVIDIA GPU number {number}", remedy=f"there are {count}, counted from 0")
+        self.number = number
+        self._device = self.call("the GPU cannot be opened", driver.cuDeviceGet, number)
+        self._context = self.call("the GPU cannot be opened", driver.cuDevicePrimaryCtxRetain, self._device)
+        self.arch = f"sm_{self._attribute('MAJOR')}{self._attribute('MINOR')}"
+        model = self.call("the GPU has no name", driver.cuDeviceGetName, 256, self._device)
+        self.model = bytes(model).split(b"\0")[0].decode()
+
+    def count(self) -> int:
+        """How many NVIDIA GPUs there are."""
+        self.call("the CUDA driver does not start", self._driver.cuInit, 0)
+        return int(self.call("the CUDA driver counts no GPUs", self._driver.cuDeviceGetCount))
+
+    def _attribute(self, name: str) -> int:
+        number = self._driver.CUdevice_attribute[f"CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_{name}"]
+        return int(
+            self.call("the GPU does not say what it is", self._driver.cuDeviceGetAttribute, number, self._device)
+        )
+
+    def _begin_capture(self, stream: int) -> Any:
+        mode = self._driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        return self._driver.cuStreamBeginCapture(stream, mode)
+
+    @cached_property
+    def compiler(self) -> str:
+        _, major, minor = vendor_module(_PACKAGE, "nvrtc", _REMEDY).nvrtcVersion()
+        return f"nvrtc {major}.{minor}"
+
+    def build(self, kernel: KernelSource) -> bytes:
+        return compile_cuda(kernel.text, self.arch, kernel.wave_size, kernel.name)
+
+    def enter(self) -> None:
+        self.call("the GPU's context is lost", self._driver.cuCtxSetCurrent, self._context)
+
+    def launch(self, function: Any, groups: int, block: int, pointers: Sequence[int], stream: int) -> None:
+        self.enter()
+        parameters = (tuple(pointers), (ctypes.c_void_p,) * len(pointers))
+        launch = self._driver.cuLaunchKernel
+        self.call("the launch failed", launch, function, groups, 1, 1, block, 1, 1, 0, stream, parameters, 0)
+
+    def said(self, status: Any) -> str:
+        known, text = self._driver.cuGetErrorString(status)
+        return f"{status.name}, {text.decode()}" if int(known) == 0 and text else str(status.name)
+
+
+def compile_cuda(source: str, arch: str, wave_size: int, name: str = "kernel") -> bytes:
+    """Compile HIP source for an NVIDIA GPU such as `sm_90`, with NVRTC; GenrwError with its first messages."""
+    nvrtc = vendor_module(_PACKAGE, "nvrtc", _REMEDY)
+    text = translation_unit(source, name).encode()
+    program = _nvrtc(nvrtc.nvrtcCreateProgram, text, f"{name}.hip".encode(), 0, [], [])
+    options = [f"--gpu-architecture={arch}", "-std=c++17", "--fmad=false", f"-DGEN_WAVE_SIZE={wave_size}", "-w"]
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
+    if int(status) != 0:
+        log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+        shown = log.rstrip(b"\0 \n").decode(errors="replace")[:_SHOWN_LOG]
+        raise error(f"kernel {name} does not compile: {status.name}\n{shown}")
+    code = _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
+    _nvrtc(nvrtc.nvrtcDestroyProgram, program)
+    return code
+
+
+def _text(size: Callable[..., Any], fill: Callable[..., Any], program: Any) -> bytes:
+    text = b" " * int(_nvrtc(size, program))
+    _nvrtc(fill, program, text)
+    return text
+
+
+def _nvrtc(function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        status, *results = function(*arguments)
+    except RuntimeError as problem:
+        raise error(f"NVRTC does not start: {problem}", remedy=_REMEDY) from None
+    if int(status) != 0:
+        raise error(f"NVRTC failed: {status.name}")
+    return results[0] if results else None

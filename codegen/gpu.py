@@ -1,0 +1,198 @@
+"""Programs on a GPU: kernels compiled at run time, arguments checked, results handed out where the inputs lie."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from genrw.codegen.compilers import device_header
+from genrw.codegen.devices import Prepared, check_names
+from genrw.codegen.gpu_arrays import DeviceArray, DeviceView, device_view, packed_strides
+from genrw.codegen.gpu_runtime import GpuRuntime
+from genrw.codegen.layout import Array, check_array, from_memory, memory_size, to_memory
+from genrw.codegen.printer import Argument, KernelSource
+from genrw.engine.dtypes import DTYPES, numpy_dtype
+from genrw.grammar.cache import cache_folder, cache_key, read_entry, write_entry
+from genrw.grammar.diagnostics import GenrwError, error
+
+if TYPE_CHECKING:
+    from genrw.program import Program
+
+# The widest access of a kernel is 16 bytes: what starts elsewhere cannot be read so.
+_ALIGNMENT = 16
+
+
+class GpuDevice:
+    """A GPU as a device. Settings of a prepared program: `stream`, an address; `out`, arrays of the GPU by result."""
+
+    def __init__(self, runtime: GpuRuntime) -> None:
+        self.runtime = runtime
+        self.name = runtime.name
+        self.default_target = runtime.arch
+
+    def prepare(self, program: Program) -> Prepared:
+        """Compile, or take from the cache, and load a program's kernels."""
+        target = program.library.target(program.options.target)
+        if target.member("device") != self.name:
+            raise error(
+                f"kernels for {target.name} do not run on the device {self.name}",
+                remedy=f"lower for this GPU: --target {self.runtime.arch}",
+            )
+        return GpuProgram(self.runtime, program, program.kernels())
+
+
+def code_object(runtime: GpuRuntime, kernel: KernelSource) -> bytes:
+    """A kernel's code object for a GPU: from the cache, or compiled and kept there."""
+    key = cache_key(device_header(), kernel.text, runtime.arch, str(kernel.wave_size), runtime.compiler)
+    path = cache_folder(runtime.name) / key
+    stored = read_entry(path)
+    if stored is None:
+        stored = runtime.build(kernel)
+        write_entry(path, stored)
+    return stored
+
+
+@dataclass(frozen=True)
+class GpuKernel:
+    """A kernel that is loaded on a GPU. `origin` names the program that it was made from."""
+
+    runtime: GpuRuntime
+    source: KernelSource
+    function: Any
+    origin: str
+
+    @classmethod
+    def load(cls, runtime: GpuRuntime, source: KernelSource, origin: str) -> GpuKernel:
+        """Compile and load a printed kernel."""
+        return cls(runtime, source, runtime.load(code_object(runtime, source), source.name), origin)
+
+    def launch(self, pointers: Sequence[int], stream: int) -> None:
+        """Start the kernel on memories in the order of its arguments."""
+        if not self.source.groups:
+            return
+        try:
+            self.runtime.launch(self.function, self.source.groups, self.source.block, pointers, stream)
+        except GenrwError as problem:
+            told = problem.diagnostics[0].message
+            raise error(f"kernel {self.source.name} of {self.origin}: {told}") from None
+
+
+class Memory:
+    """Some of a GPU's memory, freed when nobody holds it any more."""
+
+    def __init__(self, runtime: GpuRuntime, size: int) -> None:
+        self.pointer = runtime.allocate(size)
+        weakref.finalize(self, runtime.free, self.pointer)
+
+
+class GpuProgram:
+    """A program that is loaded on a GPU, called on arrays by name.
+
+    Arrays of the GPU are used where they lie; numpy arrays are copied there. Results come as the inputs do: numpy
+    arrays where all inputs are, else arrays of the GPU.
+    """
+
+    def __init__(self, runtime: GpuRuntime, program: Program, kernels: Sequence[KernelSource]) -> None:
+        self.runtime, self.program = runtime, program
+        self.kernels = [GpuKernel.load(runtime, kernel, program.source.name) for kernel in kernels]
+        self._copies: dict[str, Memory] = {}
+
+    def __call__(
+        self, inputs: Mapping[str, Any], *, stream: int = 0, out: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        check_names(self.program, inputs)
+        given = {name: self._input(name, value, stream) for name, value in inputs.items()}
+        on_gpu = bool(out) or any(isinstance(value, DeviceView) for value in given.values())
+        names = iter(self.program.results)
+        results: dict[str, DeviceArray] = {}
+        for kernel in self.kernels:
+            written = [(next(names), a) for a in kernel.source.arguments if a.written]
+            made = {a.parameter: self._output(name, a, (out or {}).get(name), stream) for name, a in written}
+            kernel.launch([self._pointer(a, given, made) for a in kernel.source.arguments], stream)
+            results |= {name: made[a.parameter] for name, a in written}
+        if on_gpu:
+            self.runtime.synchronize(stream)
+            return dict(results)
+        return {name: array.numpy() for name, array in results.items()}
+
+    def _pointer(
+        self, argument: Argument, given: Mapping[str, DeviceView | Array], made: Mapping[str, DeviceArray]
+    ) -> int:
+        if argument.written:
+            return made[argument.parameter].pointer
+        value = given.get(argument.parameter)
+        if value is None:
+            raise error(f"input `{argument.parameter}` is missing")
+        if isinstance(value, DeviceView):
+            return value.pointer
+        return self._copies[argument.parameter].pointer
+
+    # ---- arguments
+
+    def _input(self, name: str, value: Any, stream: int) -> DeviceView | Array:
+        """An input that kernels can read: the view of a GPU's array, or a numpy array that was copied."""
+        type_ = self.program.inputs[name].type
+        view = device_view(name, value, stream)
+        if view is None:
+            array = check_array(name, value, type_.dtype, type_.lens)
+            memory = to_memory(array, type_.layout)
+            if name not in self._copies:
+                self._copies[name] = Memory(self.runtime, memory.nbytes)
+            self.runtime.write(self._copies[name].pointer, memory, stream)
+            return array
+        self._check(f"input `{name}`", view, type_.dtype, type_.lens, type_.layout)
+        if view.stream is not None and view.stream != stream:
+            self.runtime.wait_for(view.stream, stream)
+        return view
+
+    def _check(self, what: str, view: DeviceView, dtype: str, lens: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        """GenrwError for a GPU's array that kernels cannot use as it lies."""
+        if view.dtype != dtype:
+            raise error(f"{what} is {view.dtype}, not {dtype}", remedy=f"give an array of {dtype}")
+        if view.lens != lens:
+            raise error(f"{what} has shape {list(view.lens)}, not {list(lens)}")
+        longer = [d for d, n in enumerate(lens) if n > 1] if 0 not in lens else []
+        if any(view.strides[d] != strides[d] for d in longer):
+            raise error(
+                f"{what} has strides {list(view.strides)}, not {list(strides)}",
+                remedy="make it contiguous, or give the program's parameter these strides",
+            )
+        if view.pointer % _ALIGNMENT and 0 not in lens:
+            raise error(
+                f"{what} starts {view.pointer % _ALIGNMENT} bytes past a multiple of {_ALIGNMENT}",
+                remedy="copy it to memory of its own",
+            )
+        if view.device is not None and view.device != self.runtime.number:
+            raise error(f"{what} lies on GPU {view.device}, not on GPU {self.runtime.number}")
+
+    def _output(self, name: str, argument: Argument, given: Any, stream: int) -> DeviceArray:
+        """Where a result goes: the caller's array, or memory of its own."""
+        runtime, lens, strides = self.runtime, argument.lens, argument.strides
+        if given is not None:
+            view = device_view(name, given, stream)
+            if view is None:
+                raise error(f"the result `{name}` is to be written to the CPU's memory", remedy="give a GPU's array")
+            self._check(f"the array for result `{name}`", view, argument.dtype, lens, strides)
+            pointer, owner = view.pointer, view.owner
+        else:
+            memory = Memory(runtime, memory_size(lens, strides) * DTYPES[argument.dtype].itemsize)
+            pointer, owner = memory.pointer, memory
+        return DeviceArray(
+            pointer,
+            argument.dtype,
+            lens,
+            strides or packed_strides(lens),
+            runtime.kind,
+            runtime.number,
+            self._copied,
+            owner,
+        )
+
+    def _copied(self, array: DeviceArray) -> Array:
+        memory = np.empty(memory_size(array.lens, array.strides), numpy_dtype(array.dtype))
+        self.runtime.read(memory, array.pointer, 0)
+        return from_memory(memory, array.lens, array.strides)

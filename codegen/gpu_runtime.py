@@ -1,0 +1,156 @@
+"""One GPU through its vendor's runtime: the same steps for AMD and NVIDIA, under each vendor's names."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from genrw.codegen.layout import Array
+from genrw.codegen.printer import KernelSource
+from genrw.grammar.diagnostics import error
+
+
+class GpuRuntime(ABC):
+    """A GPU. Pointers and streams are addresses; stream 0 is the default one.
+
+    All methods raise GenrwError with the vendor's word for what went wrong. A vendor's class gives its functions for
+    the steps, by the names used here, with the same arguments.
+    """
+
+    name: str
+    """The device's name on the command line."""
+    kind: int
+    """DLPack's number for this sort of device."""
+    remedy: str
+    """What to do where the vendor's libraries are missing."""
+    number: int
+    """Which of this machine's GPUs."""
+    arch: str
+    """What kernels are compiled for, such as `sm_90` or `gfx942`."""
+    model: str
+    """What the vendor calls the GPU."""
+    functions: Mapping[str, Callable[..., Any]]
+
+    @abstractmethod
+    def count(self) -> int:
+        """How many GPUs of this sort the machine has."""
+
+    @property
+    @abstractmethod
+    def compiler(self) -> str:
+        """Name and version of what compiles kernels."""
+
+    @abstractmethod
+    def build(self, kernel: KernelSource) -> bytes:
+        """Compile a printed kernel to a code object."""
+
+    @abstractmethod
+    def enter(self) -> None:
+        """Make this GPU the calling thread's."""
+
+    @abstractmethod
+    def launch(self, function: Any, groups: int, block: int, pointers: Sequence[int], stream: int) -> None:
+        """Start a kernel."""
+
+    @abstractmethod
+    def said(self, status: Any) -> str:
+        """The vendor's word for a status."""
+
+    def do(self, step: str, what: str, *arguments: Any) -> Any:
+        """One of the vendor's functions: its result, or GenrwError that says what failed and why."""
+        return self.call(what, self.functions[step], *arguments)
+
+    def call(self, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The same for any function that gives a status and perhaps a result."""
+        try:
+            given = function(*arguments)
+        except RuntimeError as problem:  # how the bindings say that there is no library
+            raise error(f"{what}: {problem}", remedy=self.remedy) from None
+        status, *results = given if isinstance(given, tuple) else (given,)
+        if int(status) != 0:
+            raise error(f"{what}: {self.said(status)}")
+        return results[0] if results else None
+
+    # ---- kernels
+
+    def load(self, image: bytes, kernel: str) -> Any:
+        """The function of a kernel in a code object."""
+        self.enter()
+        module = self.do("module", f"kernel {kernel} does not load", image)
+        return self.do("function", f"kernel {kernel} is not in its module", module, kernel.encode())
+
+    # ---- memory
+
+    def allocate(self, size: int) -> int:
+        """So many bytes of the GPU's memory, aligned to 256."""
+        self.enter()
+        return int(self.do("allocate", f"the GPU has no {size} bytes left", max(size, 1)))
+
+    def free(self, pointer: int) -> None:
+        """Give memory back."""
+        self.enter()
+        self.do("free", "memory cannot be freed", pointer)
+
+    def write(self, pointer: int, array: Array, stream: int) -> None:
+        """Copy an array to the GPU; done when it returns."""
+        self.enter()
+        self.do("write", "copying to the GPU failed", pointer, array.ctypes.data, array.nbytes, stream)
+        self.synchronize(stream)
+
+    def read(self, array: Array, pointer: int, stream: int) -> None:
+        """Copy memory of the GPU to an array, after what the stream has yet to do; done when it returns."""
+        self.enter()
+        self.do("read", "copying from the GPU failed", array.ctypes.data, pointer, array.nbytes, stream)
+        self.synchronize(stream)
+
+    # ---- streams and events
+
+    def synchronize(self, stream: int) -> None:
+        """Wait for all that a stream has to do."""
+        self.enter()
+        self.do("synchronize", "the GPU reports a fault", stream)
+
+    def wait_for(self, other: int, stream: int) -> None:
+        """Have a stream wait for what another one has to do up to now."""
+        self.enter()
+        event = self.do("event", "the GPU has no events left", 0)
+        self.do("record", "the stream of an input cannot be used", event, other)
+        self.do("wait", "the stream cannot wait", stream, event, 0)
+        self.do("free event", "an event cannot be freed", event)
+
+    def times(self, run: Callable[[int], None], count: int) -> list[float]:
+        """The times in microseconds that `count` runs take on the GPU, between events on a stream of their own."""
+        self.enter()
+        stream = int(self.do("stream", "the GPU has no streams left", 0))
+        events = [self.do("event", "the GPU has no events left", 0) for _ in range(count + 1)]
+        self.do("record", "an event cannot be recorded", events[0], stream)
+        for event in events[1:]:
+            run(stream)
+            self.do("record", "an event cannot be recorded", event, stream)
+        self.synchronize(stream)
+        elapsed = [1000 * float(self.do("elapsed", "events give no time", *pair)) for pair in pairwise(events)]
+        for event in events:
+            self.do("free event", "an event cannot be freed", event)
+        self.do("free stream", "a stream cannot be freed", stream)
+        return elapsed
+
+    def captured(self, run: Callable[[int], None]) -> Callable[[int], None]:
+        """What a run launches, as a graph: called with a stream, it launches all of it at once."""
+        self.enter()
+        stream = int(self.do("stream", "the GPU has no streams left", 0))
+        self.do("capture", "launches cannot be captured", stream)
+        run(stream)
+        graph = self.do("captured", "launches cannot be captured", stream)
+        whole = self.do("graph", "a graph cannot be made", graph, 0)
+        self.do("free stream", "a stream cannot be freed", stream)
+        return lambda on: self.do("launch graph", "a graph cannot be launched", whole, on)
+
+
+def vendor_module(package: str, name: str, remedy: str) -> Any:
+    """A module of a vendor's bindings; GenrwError if they are not there."""
+    try:
+        return getattr(__import__(package, fromlist=[name]), name)
+    except (ImportError, AttributeError):
+        raise error(f"the Python module {package}.{name} is missing", remedy=remedy) from None

@@ -1,0 +1,128 @@
+"""AMD GPUs: hiprtc and the HIP runtime, through hip-python."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from genrw.codegen.amd import compile_amd
+from genrw.codegen.compilers import compiler_version, translation_unit, zig
+from genrw.codegen.gpu_arrays import ROCM
+from genrw.codegen.gpu_runtime import GpuRuntime, vendor_module
+from genrw.codegen.printer import KernelSource
+from genrw.grammar.diagnostics import error
+
+_PACKAGE = "hip"
+_REMEDY = "install ROCm, on a machine with an AMD GPU"
+_SHOWN_LOG = 2000
+_STEPS = {
+    "module": "hipModuleLoadData",
+    "function": "hipModuleGetFunction",
+    "allocate": "hipMalloc",
+    "free": "hipFree",
+    "write": "hipMemcpyHtoDAsync",
+    "read": "hipMemcpyDtoHAsync",
+    "synchronize": "hipStreamSynchronize",
+    "stream": "hipStreamCreateWithFlags",
+    "free stream": "hipStreamDestroy",
+    "event": "hipEventCreateWithFlags",
+    "record": "hipEventRecord",
+    "wait": "hipStreamWaitEvent",
+    "elapsed": "hipEventElapsedTime",
+    "free event": "hipEventDestroy",
+    "captured": "hipStreamEndCapture",
+    "graph": "hipGraphInstantiateWithFlags",
+    "launch graph": "hipGraphLaunch",
+}
+
+
+class HipRuntime(GpuRuntime):
+    """An AMD GPU."""
+
+    name = "hip"
+    kind = ROCM
+    remedy = _REMEDY
+
+    def __init__(self, number: int = 0) -> None:
+        """Open a GPU; GenrwError if there is none of that number, or no ROCm."""
+        hip = self._hip = vendor_module(_PACKAGE, "hip", _REMEDY)
+        self.functions = {step: getattr(hip, name) for step, name in _STEPS.items()}
+        self.functions["capture"] = self._begin_capture
+        count = self.count()
+        if number >= count:
+            raise error(f"there is no AMD GPU number {number}", remedy=f"there are {count}, counted from 0")
+        self.number = number
+        properties = hip.hipDeviceProp_t()
+        self.call("the GPU does not say what it is", hip.hipGetDeviceProperties, properties, number)
+        self.arch = properties.gcnArchName.decode().split(":")[0]
+        self.model = properties.name.decode()
+
+    def count(self) -> int:
+        """How many AMD GPUs there are."""
+        return int(self.call("the HIP runtime counts no GPUs", self._hip.hipGetDeviceCount))
+
+    def _begin_capture(self, stream: int) -> Any:
+        return self._hip.hipStreamBeginCapture(stream, self._hip.hipStreamCaptureMode.hipStreamCaptureModeRelaxed)
+
+    @cached_property
+    def compiler(self) -> str:
+        try:
+            _, major, minor = vendor_module(_PACKAGE, "hiprtc", _REMEDY).hiprtcVersion()
+        except RuntimeError:  # the runtime without its compiler
+            return compiler_version(zig(), "version")
+        return f"hiprtc {major}.{minor}"
+
+    def build(self, kernel: KernelSource) -> bytes:
+        """With hiprtc; where ROCm has none, with the clang in the ziglang package."""
+        if self.compiler.startswith("hiprtc"):
+            return compile_hip(kernel.text, self.arch, kernel.wave_size, kernel.name)
+        return compile_amd(kernel.text, self.arch, kernel.wave_size, kernel.name).blob
+
+    def enter(self) -> None:
+        self.call("the GPU cannot be used", self._hip.hipSetDevice, self.number)
+
+    def launch(self, function: Any, groups: int, block: int, pointers: Sequence[int], stream: int) -> None:
+        self.enter()
+        parameters = tuple(ctypes.c_void_p(p) for p in pointers)
+        launch = self._hip.hipModuleLaunchKernel
+        self.call("the launch failed", launch, function, groups, 1, 1, block, 1, 1, 0, stream, None, parameters)
+
+    def said(self, status: Any) -> str:
+        text = self._hip.hipGetErrorString(status)
+        return f"{status.name}, {text.decode()}" if isinstance(text, bytes) else str(status.name)
+
+
+def compile_hip(source: str, arch: str, wave_size: int, name: str = "kernel") -> bytes:
+    """Compile HIP source for an AMD GPU such as `gfx942`, with hiprtc; GenrwError with its first messages."""
+    hiprtc = vendor_module(_PACKAGE, "hiprtc", _REMEDY)
+    text = translation_unit(source, name).encode()
+    program = _hiprtc(hiprtc.hiprtcCreateProgram, text, f"{name}.hip".encode(), 0, None, None)
+    options = [f"--offload-arch={arch}", "-std=c++17", "-ffp-contract=off", f"-DGEN_WAVE_SIZE={wave_size}", "-w"]
+    if not arch.startswith("gfx9"):
+        options.append("-mwavefrontsize64" if wave_size == 64 else "-mno-wavefrontsize64")
+    (status,) = hiprtc.hiprtcCompileProgram(program, len(options), [o.encode() for o in options])
+    if int(status) != 0:
+        log = _text(hiprtc.hiprtcGetProgramLogSize, hiprtc.hiprtcGetProgramLog, program)
+        shown = log.rstrip(b"\0 \n").decode(errors="replace")[:_SHOWN_LOG]
+        raise error(f"kernel {name} does not compile: {status.name}\n{shown}")
+    code = _text(hiprtc.hiprtcGetCodeSize, hiprtc.hiprtcGetCode, program)
+    _hiprtc(hiprtc.hiprtcDestroyProgram, program.createRef())
+    return code
+
+
+def _text(size: Callable[..., Any], fill: Callable[..., Any], program: Any) -> bytes:
+    text = bytearray(int(_hiprtc(size, program)))
+    _hiprtc(fill, program, text)
+    return bytes(text)
+
+
+def _hiprtc(function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        status, *results = function(*arguments)
+    except RuntimeError as problem:
+        raise error(f"hiprtc does not start: {problem}", remedy=_REMEDY) from None
+    if int(status) != 0:
+        raise error(f"hiprtc failed: {status.name}")
+    return results[0] if results else None

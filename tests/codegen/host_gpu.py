@@ -1,0 +1,94 @@
+"""The CPU in a GPU's part: what a vendor's runtime would do, done with printed kernels built for the host."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from genrw.codegen.gpu_runtime import GpuRuntime
+from genrw.codegen.host_program import HostProgram
+from genrw.codegen.layout import Array
+from genrw.codegen.printer import KernelSource
+
+CPU = 1
+
+
+class HostGpu(GpuRuntime):
+    """Addresses are the process's own, so arrays of numpy can pose as a GPU's."""
+
+    name = "hip"
+    kind = CPU
+    remedy = ""
+    number = 0
+    arch = "gfx942"
+    model = "the CPU"
+    compiler = "none"
+
+    def __init__(self) -> None:
+        self.built: list[KernelSource] = []
+        self.waits: list[tuple[int, int]] = []
+        self.memory: dict[int, Array] = {}
+        self.failing = False
+
+    def count(self) -> int:
+        return 1
+
+    def build(self, kernel: KernelSource) -> bytes:
+        self.built.append(kernel)
+        return kernel.name.encode()
+
+    def enter(self) -> None:
+        pass
+
+    def load(self, image: bytes, kernel: str) -> Any:
+        assert image == kernel.encode()
+        source = next(k for k in reversed(self.built) if k.name == kernel)
+        return HostProgram.compile(source)
+
+    def allocate(self, size: int) -> int:
+        memory = np.full(max(size, 1) + 256, 0xAB, np.uint8)
+        pointer = int(memory.ctypes.data) + 255 & -256
+        self.memory[pointer] = memory
+        return pointer
+
+    def free(self, pointer: int) -> None:
+        del self.memory[pointer]
+
+    def write(self, pointer: int, array: Array, stream: int) -> None:  # noqa: ARG002
+        ctypes.memmove(pointer, array.ctypes.data, array.nbytes)
+
+    def read(self, array: Array, pointer: int, stream: int) -> None:  # noqa: ARG002
+        ctypes.memmove(array.ctypes.data, pointer, array.nbytes)
+
+    def synchronize(self, stream: int) -> None:
+        pass
+
+    def wait_for(self, other: int, stream: int) -> None:
+        self.waits.append((other, stream))
+
+    def said(self, status: Any) -> str:
+        return str(status)
+
+    def launch(self, function: Any, groups: int, block: int, pointers: Sequence[int], stream: int) -> None:  # noqa: ARG002
+        if self.failing:
+            self.call("the launch failed", lambda: (719,))
+        assert (groups, block) == (function.source.groups, function.source.block)
+        arguments = [
+            _at(p, a.lens, a.strides, a.dtype) for p, a in zip(pointers, function.source.arguments, strict=True)
+        ]
+        function.launch(arguments)
+
+    def captured(self, run: Callable[[int], None]) -> Callable[[int], None]:
+        return run
+
+
+def _at(pointer: int, lens: tuple[int, ...], strides: tuple[int, ...], dtype: str) -> Array:
+    from genrw.codegen.layout import memory_size
+    from genrw.engine.dtypes import numpy_dtype
+
+    size = memory_size(lens, strides)
+    raw = (ctypes.c_char * (size * numpy_dtype(dtype).itemsize)).from_address(pointer)
+    return np.frombuffer(raw, numpy_dtype(dtype))

@@ -1,0 +1,190 @@
+"""Programs on a GPU, whose part the CPU plays: arguments, results, caches, messages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from host_gpu import HostGpu
+
+import genrw
+from genrw.codegen.gpu import GpuDevice, GpuProgram
+from genrw.grammar.diagnostics import GenrwError
+
+TEXT = """\
+x = @param:x -> float{6, 40}
+y = @param:y -> float{40}
+p = mul(x, y)
+s = reduce_sum[axes={1}](p)
+d = sub(p, s)
+@return(s, d)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GENRW_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def gpu() -> HostGpu:
+    return HostGpu()
+
+
+@pytest.fixture
+def program(gpu: HostGpu) -> Any:
+    return GpuDevice(gpu).prepare(genrw.load(TEXT, target="gfx942"))
+
+
+def inputs() -> dict[str, np.ndarray]:
+    drawn = np.random.default_rng(3)
+    return {"x": aligned(drawn.random((6, 40), np.float32)), "y": aligned(drawn.random(40, np.float32))}
+
+
+def aligned(array: np.ndarray) -> np.ndarray:
+    memory = np.empty(array.nbytes + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    made = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    made[...] = array
+    return made
+
+
+def expected(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    p = given["x"].astype(np.float64) * given["y"]
+    s = p.sum(1, keepdims=True)
+    return {"s": s, "d": p - s}
+
+
+class OnGpu:
+    """A numpy array that says it lies on a GPU, by `__cuda_array_interface__`."""
+
+    def __init__(self, array: np.ndarray, stream: int | None = None, **changed: Any) -> None:
+        interface = {"shape": array.shape, "typestr": array.dtype.str, "data": (array.ctypes.data, False)}
+        interface |= {"strides": array.strides, "version": 3, "stream": stream}
+        self.__cuda_array_interface__ = interface | changed
+        self.array = array
+
+
+class ByDlpack:
+    """A numpy array that says it lies on a GPU, by DLPack."""
+
+    def __init__(self, array: np.ndarray, number: int = 0) -> None:
+        self.array, self.number, self.streams = array, number, []  # type: ignore[var-annotated]
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, self.number
+
+    def __dlpack__(self, stream: int | None = None) -> object:
+        self.streams.append(stream)
+        return self.array.__dlpack__()
+
+
+def close(got: dict[str, Any], given: dict[str, np.ndarray]) -> None:
+    for name, want in expected(given).items():
+        array = got[name] if isinstance(got[name], np.ndarray) else got[name].numpy()
+        np.testing.assert_allclose(array, want, rtol=1e-5, atol=1e-5)
+
+
+def test_numpy_in_and_out(program: GpuProgram) -> None:
+    given = inputs()
+    got = program(given)
+    assert all(isinstance(array, np.ndarray) for array in got.values())
+    close(got, given)
+
+
+def test_memory_is_given_back(gpu: HostGpu, program: GpuProgram) -> None:
+    program(inputs())
+    kept = len(gpu.memory)
+    for _ in range(3):
+        program(inputs())
+    assert len(gpu.memory) == kept == 2
+
+
+@pytest.mark.parametrize("lend", [OnGpu, ByDlpack])
+def test_arrays_of_the_gpu_are_used_where_they_lie(gpu: HostGpu, program: GpuProgram, lend: Any) -> None:
+    given = inputs()
+    got = program({name: lend(array) for name, array in given.items()})
+    close(got, given)
+    assert len(gpu.memory) == 2, "the results alone have memory of their own"
+    again = np.from_dlpack(got["d"])
+    assert again.ctypes.data == got["d"].pointer
+    np.testing.assert_array_equal(again, got["d"].numpy())
+    interface = got["s"].__cuda_array_interface__
+    assert (interface["shape"], interface["typestr"]) == ((6, 1), "<f4")
+
+
+def test_results_live_as_long_as_somebody_holds_them(gpu: HostGpu, program: GpuProgram) -> None:
+    got = program({name: OnGpu(array) for name, array in inputs().items()})
+    taken = np.from_dlpack(got["d"])
+    del got
+    assert len(gpu.memory) == 1
+    assert np.isfinite(taken).all()
+    del taken
+    assert not gpu.memory
+
+
+def test_results_go_where_the_caller_wants_them(program: GpuProgram) -> None:
+    given = inputs()
+    d = aligned(np.zeros((6, 40), np.float32))
+    got = program(given, out={"d": OnGpu(d)})
+    assert got["d"].pointer == d.ctypes.data
+    np.testing.assert_allclose(d, expected(given)["d"], rtol=1e-5, atol=1e-5)
+
+
+def test_streams(gpu: HostGpu, program: GpuProgram) -> None:
+    given = inputs()
+    lent = ByDlpack(given["y"])
+    program({"x": OnGpu(given["x"], stream=7), "y": lent}, stream=5)
+    assert gpu.waits == [(7, 5)]
+    assert lent.streams == [5]
+
+
+REFUSED = {
+    "type": (lambda a: OnGpu(a.astype(np.float64)), "input `x` is double, not float"),
+    "shape": (lambda a: OnGpu(a[:5]), "input `x` has shape [5, 40], not [6, 40]"),
+    "strides": (lambda a: OnGpu(np.asfortranarray(a)), "input `x` has strides [1, 6], not [40, 1]"),
+    "alignment": (
+        lambda a: OnGpu(a, data=(a.ctypes.data + 4, False)),
+        "input `x` starts 4 bytes past a multiple of 16",
+    ),
+    "GPU": (lambda a: ByDlpack(a, 1), "input `x` lies on GPU 1, not on GPU 0"),
+    "numpy shape": (lambda a: a[:5], "input `x` has shape [5, 40], not [6, 40]"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_arguments_are_checked(program: GpuProgram, what: str) -> None:
+    change, message = REFUSED[what]
+    given = inputs()
+    with pytest.raises(GenrwError) as problem:
+        program({**given, "x": change(given["x"])})
+    assert problem.value.diagnostics[0].message == message
+
+
+def test_a_missing_input(program: GpuProgram) -> None:
+    with pytest.raises(GenrwError, match="input `y` is missing"):
+        program({"x": inputs()["x"]})
+
+
+def test_a_failed_launch_names_the_kernel_and_the_program(gpu: HostGpu, program: GpuProgram) -> None:
+    gpu.failing = True
+    with pytest.raises(GenrwError, match=r"kernel \w+ of <text>: the launch failed: 719"):
+        program(inputs())
+
+
+def test_kernels_for_another_device_are_refused(gpu: HostGpu) -> None:
+    with pytest.raises(GenrwError, match="kernels for sm_90 do not run on the device hip"):
+        GpuDevice(gpu).prepare(genrw.load(TEXT, target="sm_90"))
+
+
+def test_code_is_cached_and_damaged_entries_are_rebuilt(gpu: HostGpu, tmp_path: Path) -> None:
+    program = genrw.load(TEXT, target="gfx942")
+    GpuDevice(gpu).prepare(program)
+    GpuDevice(gpu).prepare(program)
+    assert len(gpu.built) == 1
+    (entry,) = (tmp_path / "cache" / "hip").iterdir()
+    entry.write_bytes(entry.read_bytes()[:-1])
+    GpuDevice(gpu).prepare(program)
+    assert len(gpu.built) == 2
