@@ -1,0 +1,66 @@
+"""The C++ that programs are printed as: counterparts of the seed's codegen tests."""
+
+from __future__ import annotations
+
+from stages import assert_right, body
+from support import load
+
+ONE_LANE = {"algo": "flat", "vector": 1, "share": 1}
+
+
+def test_pointwise_kernel() -> None:
+    """Each value has a name, those of the program theirs."""
+    text = "x = @param:x -> {256}\ny = @param:y -> {256}\ns = add(x, y)\nr = mul(s, s)\n@return(r)"
+    assert body(load(text, schedule=ONE_LANE)) == [
+        "const float x_in = x[gen::global_id()];",
+        "const float y_in = y[gen::global_id()];",
+        "const float s = x_in + y_in;",
+        "const float r = s * s;",
+        "z_output[gen::global_id()] = r;",
+    ]
+    assert_right(text, schedule=ONE_LANE)
+
+
+def test_reduction_kernel() -> None:
+    """A fold is a struct of its monoid; the memory of waves is declared where it is used."""
+    text = "x = @param:x -> {256}\nreduce_sum[axes={0}](x) -> {1}\n@return(reduce_sum)"
+    program = load(text, policy="classic")
+    assert body(program) == [
+        "const float x_in = x[gen::local_id()];",
+        "const float wave_sum = gen::dpp_reduce<sum_float, 64>(x_in);",
+        "GEN_LDS(float, lds, 4);",
+        "const float block_sum = gen::reduce_waves<sum_float, 4, false>(wave_sum, lds);",
+        "if (gen::local_id() == 0) z_output[0] = block_sum;",
+    ]
+    assert "struct sum_float {" in program.kernels()[0].text
+    assert_right(text, policy="classic")
+
+
+def test_index_transform_kernel() -> None:
+    """A pad is a comparison: memory is touched where the element exists."""
+    text = "x = @param:x -> {8}\np = pad[pads={2, 2}](x)\nr = relu(p)\n@return(r)"
+    lines = body(load(text, schedule=ONE_LANE))
+    assert any("gen::global_id() >= 2 && gen::global_id() < 10" in line for line in lines)
+    assert any("x[gen::global_id() + -2]" in line and ": 0.0f" in line for line in lines)
+    assert_right(text, schedule=ONE_LANE)
+
+
+def test_kernel_signature() -> None:
+    """Inputs are read only, outputs follow them; the launch covers all elements with whole workgroups."""
+    text = "a = @param:a -> half{1000}\nb = @param:b -> int32{1000}\nc = less(a, 0.5)\nd = neg(b)\n@return(c, d)"
+    (kernel,) = load(text, schedule=ONE_LANE).kernels()
+    assert (kernel.block, kernel.groups) == (256, 4)
+    assert (
+        "GEN_KERNEL(256)\n"
+        "test(const gen::half* __restrict__ a,\n"
+        "     const int* __restrict__ b,\n"
+        "     bool* __restrict__ z_output,\n"
+        "     int* __restrict__ z_output1)\n"
+    ) in kernel.text
+    assert [(a.parameter, a.written) for a in kernel.arguments] == [
+        ("a", False),
+        ("b", False),
+        ("z_output", True),
+        ("z_output1", True),
+    ]
+    assert_right(text, schedule=ONE_LANE)

@@ -1,0 +1,85 @@
+"""The configuration of tiles, and the width of accesses: counterparts of the seed's tiling tests."""
+
+from __future__ import annotations
+
+import pytest
+from stages import assert_right, at, found
+from support import schedules
+
+
+def transposed(*lens: int) -> str:
+    """A program whose result has these lengths, with an operand that is transposed in the last two."""
+    *outer, rows, columns = lens
+    shape, last = ", ".join(map(str, (*outer, columns, rows))), len(outer)
+    permutation = ", ".join(map(str, (*range(last), last + 1, last)))
+    return f"x = @param:x -> {{{shape}}}\nt = transpose[permutation={{{permutation}}}](x)\nr = exp(t)\n@return(r)"
+
+
+@pytest.mark.parametrize(
+    ("lens", "tile"),
+    [
+        ((128, 64), (64, 64)),
+        ((64, 4096), (64, 64)),
+        ((3, 48, 100), (48, 20)),
+        ((56, 640), (56, 64)),
+        ((2, 2, 4096), (2, 2048)),
+    ],
+)
+def test_tile_config(lens: tuple[int, ...], tile: tuple[int, int]) -> None:
+    """Divisors made of small primes: rows up to 64, columns up to 4096 elements in all; a workgroup for each tile."""
+    lowered = at("lanewise", transposed(*lens), schedule={"algo": "tile"})
+    config = found(lowered, "tile_index")[0]
+    assert (config.attribute("rows"), config.attribute("columns")) == tile
+    schedule, elements = lowered.modules[0].schedule, 1
+    for n in lens:
+        elements *= n
+    assert schedule["grid"] == elements // (tile[0] * tile[1])
+    assert schedule["share"] * schedule["block_size"] == tile[0] * tile[1]
+
+
+@pytest.mark.parametrize("lens", [(13, 64), (64, 13), (64, 1), (1, 64)])
+def test_no_tile_for_lengths_without_divisors(lens: tuple[int, int]) -> None:
+    assert {s["algo"] for s in schedules(transposed(*lens))} == {"flat"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = @param:x -> {4096}\nr = exp(x)\n@return(r)",
+        "x = @param:x -> {64, 64}\nr = exp(x)\n@return(r)",
+    ],
+)
+def test_no_tile_without_a_transposed_operand(text: str) -> None:
+    assert {s["algo"] for s in schedules(text)} == {"flat"}
+
+
+def test_tile_fits_into_workgroup_memory() -> None:
+    """64 × 65 doubles do; where the memory would not do, the tile would be none."""
+    text = transposed(64, 64).replace("-> ", "-> double")
+    (lds,) = found(at("blockwise", text, schedule={"algo": "tile"}), "lds_allocate")
+    assert lds.type.elements * 8 <= 65536
+
+
+@pytest.mark.parametrize(
+    ("type_", "width"),
+    [
+        ("half{8192}", 8),
+        ("float{8192}", 4),
+        ("double{8192}", 2),
+        ("float{8190}", 2),
+        ("half{8190}", 2),
+        ("float{8191}", 1),
+    ],
+)
+def test_vector_width(type_: str, width: int) -> None:
+    """As wide as the target's widest access, where it divides the length."""
+    text = f"x = @param:x -> {type_}\nr = exp(x)\n@return(r)"
+    assert max(s["vector"] for s in schedules(text)) == width
+    lowered = at("final", text, schedule={"vector": width})
+    if width > 1:
+        assert {n.attribute("vector") for n in lowered.modules[0].nodes if n.op.startswith("vector_")} == {width}
+    assert_right(text, schedule={"vector": width})
+
+
+def test_tiled_kernel() -> None:
+    assert_right(transposed(3, 48, 100), schedule={"algo": "tile"})
