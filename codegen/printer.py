@@ -577,10 +577,22 @@ class _Printer:
         names: dict[str, str] = {
             operator.operand(i).name: self._typed(o, inside, operator, "cond") for i, o in enumerate(item.operands)
         }
-        names |= {k: str(v) for k, v in self._attribute_texts(node).items() if k not in names}
+        names |= {k: v for k, v in self._attribute_values(node, compute).items() if k not in names}
         types = {operator.operand(i).name: DTYPES[o.node.type.dtype].compute for i, o in enumerate(item.operands)}
+        types |= {k: "bool" for k, v in node.attributes if isinstance(v, bool)}
         text, precedence = cpp_expr(operator.decl.means, names, compute, types)
         return self._rounded(operator, node, Text(text, precedence))
+
+    def _attribute_values(self, node: Node, dtype: str) -> dict[str, str]:
+        """What a meaning calls attributes: numbers as literals of the type it computes in, others by their names."""
+        values: dict[str, str] = {}
+        for name, value in node.attributes:
+            if isinstance(value, (int, float)):
+                text = cpp_number(value, "bool" if isinstance(value, bool) else dtype)
+                values[name] = Text(text, "unary" if text.startswith("-") else "atom")
+            else:
+                values[name] = str(value)
+        return values
 
     def _attribute_texts(self, node: Node) -> dict[str, Any]:
         operator = self.library.operator(node.op)

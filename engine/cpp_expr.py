@@ -32,7 +32,8 @@ _ROUNDING = frozenset({"floor", "ceil", "trunc", "round"})
 _FLOATING = frozenset(
     {
         *("sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "pow", "fma", "erf"),
-        *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
+        *("sin", "cos", "tan", "asin", "acos", "atan"),
+        *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
     }
 )
 
@@ -240,6 +241,8 @@ class _Printer:
             return Cpp(f"gen::floor({_infix(left, '/', right, 'mul').text})", "atom")
         if expr.op == "**":
             return Cpp(f"gen::pow({left.text}, {right.text})", "atom")
+        if expr.op == "%":
+            return Cpp(f"gen::floor_mod({left.text}, {right.text})", "atom")
         raise _unsupported(f"`{expr.op}` of floating-point values", expr)
 
     def _integer(self, expr: Binary, left: Cpp, right: Cpp, dtype: str) -> Cpp:
@@ -249,7 +252,7 @@ class _Printer:
         if dtype == "bool" or expr.op == "**":
             raise _unsupported(f"`{expr.op}` of {dtype}", expr)
         if expr.op in ("<<", ">>"):
-            return self._narrowed(_infix(left, expr.op, right, "shift"), dtype)
+            return self._shift(expr, left, right, dtype)
         if expr.op in _ARITHMETIC:
             function, precedence = _ARITHMETIC[expr.op]
             if dtype in ("uint32", "uint64"):
@@ -257,6 +260,13 @@ class _Printer:
             return Cpp(f"gen::{function}<{cpp}>({left.text}, {right.text})", "atom")
         function = {"/": "trunc_div", "//": "floor_div", "%": "floor_mod"}[expr.op]
         return Cpp(f"gen::{function}<{cpp}, {cpp}>({left.text}, {right.text})", "atom")
+
+    def _shift(self, expr: Binary, left: Cpp, right: Cpp, dtype: str) -> Cpp:
+        """C++ defines shifts by less than the width only."""
+        if isinstance(expr.right, Const) and 0 <= expr.right.value < DTYPES[dtype].bits:
+            return self._narrowed(_infix(left, expr.op, right, "shift"), dtype)
+        function, cpp = {"<<": "shift_left", ">>": "shift_right"}[expr.op], DTYPES[dtype].cpp
+        return Cpp(f"gen::{function}<{cpp}>({left.text}, {right.text})", "atom")
 
     def _compare(self, expr: Compare) -> Cpp:
         pairs = pairwise(expr.operands)
@@ -345,11 +355,13 @@ class _Printer:
         return Cpp(f"{self._plain('abs', expr.args, dtype).text} < gen::infinity<{dtype}>()", "compare")
 
     def fmod(self, expr: Call, number: str) -> Cpp:
-        """The remainder of the truncating division of integers."""
+        """The remainder of the truncating division."""
         dtype = _settled(self.meet(*expr.args), number)
+        left, right = (self.print(arg, dtype).text for arg in expr.args)
+        if DTYPES[dtype].is_float:
+            return Cpp(f"gen::trunc_mod({left}, {right})", "atom")
         if not DTYPES[dtype].is_integer:
             raise _unsupported(f"`fmod` of {dtype}", expr)
-        left, right = (self.print(arg, dtype).text for arg in expr.args)
         return Cpp(f"gen::trunc_mod<{DTYPES[dtype].cpp}, {DTYPES[dtype].cpp}>({left}, {right})", "atom")
 
 

@@ -25,7 +25,7 @@ monoid logsumexp
   accumulate float for half, bf16
 
 /// log(1 + exp(x)).
-op softplus(x: T) -> T where T: real
+op logplus(x: T) -> T where T: real
   role pointwise
   means log(1 + exp(x))
 
@@ -72,7 +72,7 @@ rule fold_strip
 
 PROGRAM = """\
 x = @param:x -> {type}{{6, {n}}}
-s = softplus(x)
+s = logplus(x)
 l = reduce_logsumexp[axes={{1}}](s)
 y = sub(x, l)
 @return(y, l)

@@ -21,7 +21,7 @@ BOUNDARY_PARTS = ("input", "constant", "scalar", "number", "result", "effects", 
 
 # Words that name something else in one file.
 CLAUSES = ("where", "at", "bound", "identity")
-CPP_FUNCTIONS = ("add", "sub", "mul", "abs", "pow", "sign")
+CPP_FUNCTIONS = ("add", "sub", "mul", "abs", "pow", "sign", "shift_left", "shift_right")
 ELSEWHERE = {
     "grammar/rw_build.py": (*PRECEDENCES, *CLAUSES),
     "grammar/rw_print.py": CLAUSES,

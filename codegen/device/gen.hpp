@@ -898,6 +898,26 @@ GEN_DEVICE constexpr detail::common<A, B> floor_mod(A a, B b)
     return below ? add(rest, static_cast<T>(b)) : rest;
 }
 
+/// a * 2^b, wrapped; 0 where b is negative or not below the width.
+template <class T>
+GEN_DEVICE constexpr T shift_left(T a, T b)
+{
+    using U = detail::unsigned_of<T>;
+    const bool is_within = static_cast<U>(b) < 8 * sizeof(T);
+    const uint64 wide = static_cast<uint64>(static_cast<U>(a)) << (is_within ? static_cast<int>(b) : 0);
+    return is_within ? static_cast<T>(static_cast<U>(wide)) : static_cast<T>(0);
+}
+
+/// a / 2^b, rounded down; only the sign is left where b is negative or not below the width.
+template <class T>
+GEN_DEVICE constexpr T shift_right(T a, T b)
+{
+    using U = detail::unsigned_of<T>;
+    const bool is_within = static_cast<U>(b) < 8 * sizeof(T);
+    const T gone = a < 0 ? static_cast<T>(-1) : static_cast<T>(0);
+    return is_within ? static_cast<T>(a >> (is_within ? static_cast<int>(b) : 0)) : gone;
+}
+
 // ---------------------------------------------------------------------------------------------------------
 // Arithmetic that every target has
 // ---------------------------------------------------------------------------------------------------------
@@ -1011,6 +1031,49 @@ GEN_DEVICE detail::common<A, B> max(A a, B b)
     return detail::greater(static_cast<T>(a), static_cast<T>(b));
 }
 
+namespace detail {
+
+// The remainder of the division of magnitudes, exact: by what is left of long division, bit by bit.
+template <class T>
+GEN_DEVICE T magnitude_mod(T a, T b)
+{
+    T step = b;
+    while (step <= a - step) step += step;
+    while (step >= b && a >= b) {
+        a = a >= step ? a - step : a;
+        step *= static_cast<T>(0.5);
+    }
+    return a;
+}
+
+template <class T>
+GEN_DEVICE T float_trunc_mod(T a, T b)
+{
+    const T dividend = abs(a), divisor = abs(b);
+    const bool is_defined = dividend < highest<T>() && divisor > 0;  // nan compares false
+    if (!is_defined) return nan<T>();
+    const T rest = divisor < highest<T>() ? magnitude_mod(dividend, divisor) : dividend;
+    return bits<unsigned_of<T>>(a) >> (8 * sizeof(T) - 1) ? -rest : rest;
+}
+
+template <class T>
+GEN_DEVICE T float_floor_mod(T a, T b)
+{
+    const T rest = float_trunc_mod(a, b);
+    const T zero = b < 0 ? -static_cast<T>(0) : static_cast<T>(0);
+    return rest == 0 ? zero : (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+}  // namespace detail
+
+/// The remainder of the division rounded towards zero: it has the sign of a.
+GEN_DEVICE float trunc_mod(float a, float b) { return detail::float_trunc_mod(a, b); }
+GEN_DEVICE double trunc_mod(double a, double b) { return detail::float_trunc_mod(a, b); }
+
+/// The remainder of the division rounded down: it has the sign of b.
+GEN_DEVICE float floor_mod(float a, float b) { return detail::float_floor_mod(a, b); }
+GEN_DEVICE double floor_mod(double a, double b) { return detail::float_floor_mod(a, b); }
+
 // ---------------------------------------------------------------------------------------------------------
 // Conversions
 // ---------------------------------------------------------------------------------------------------------
@@ -1092,6 +1155,9 @@ GEN_LIBRARY(tan, tan)
 GEN_LIBRARY(asin, asin)
 GEN_LIBRARY(acos, acos)
 GEN_LIBRARY(atan, atan)
+GEN_LIBRARY(asinh, asinh)
+GEN_LIBRARY(acosh, acosh)
+GEN_LIBRARY(atanh, atanh)
 GEN_LIBRARY(rsqrt, rsqrt)
 GEN_DEVICE float pow(float x, float y) { return ::powf(x, y); }
 GEN_DEVICE double pow(double x, double y) { return ::pow(x, y); }
@@ -1698,6 +1764,40 @@ GEN_DEVICE T atan_of(T x)
     return copy_sign(share * M::half_pi[0] + (r + tail), x);
 }
 
+// ---- inverse hyperbolic functions, by logarithms; beyond 10^9 a square root of x^2 + 1 or x^2 - 1 is x
+
+template <class T>
+GEN_DEVICE T log_of_twice(T x)
+{
+    return log_of(x) + static_cast<T>(0.69314718055994530942);
+}
+
+template <class T>
+GEN_DEVICE T asinh_of(T x)
+{
+    const T magnitude = abs(x);
+    const bool is_large = magnitude > static_cast<T>(1e9);
+    const T m = is_large ? static_cast<T>(1) : magnitude;
+    const T near = log1p_of(m + m * m / (1 + sqrt(m * m + 1)));
+    return copy_sign(is_large ? log_of_twice(magnitude) : near, x);
+}
+
+template <class T>
+GEN_DEVICE T acosh_of(T x)
+{
+    const bool is_large = x > static_cast<T>(1e9);
+    const T above = (is_large ? static_cast<T>(1) : x) - 1;
+    const T near = log1p_of(above + sqrt(above * (above + 2)));
+    return x < 1 ? nan<T>() : is_large ? log_of_twice(x) : near;
+}
+
+template <class T>
+GEN_DEVICE T atanh_of(T x)
+{
+    const T magnitude = abs(x);
+    return copy_sign(static_cast<T>(0.5) * log1p_of(2 * magnitude / (1 - magnitude)), x);
+}
+
 }  // namespace detail
 
 #define GEN_FUNCTION(name)                                            \
@@ -1716,6 +1816,9 @@ GEN_FUNCTION(tan)
 GEN_FUNCTION(asin)
 GEN_FUNCTION(acos)
 GEN_FUNCTION(atan)
+GEN_FUNCTION(asinh)
+GEN_FUNCTION(acosh)
+GEN_FUNCTION(atanh)
 GEN_DEVICE float pow(float x, float y) { return detail::pow_of(x, y); }
 GEN_DEVICE double pow(double x, double y) { return detail::pow_of(x, y); }
 

@@ -97,7 +97,8 @@ ROW_TYPES = ("const float*", "float*", "gen::int64*", "int")
 
 FUNCTIONS = (
     *("exp", "exp2", "expm1", "sinh", "cosh", "tanh", "erf", "log", "log2", "log1p", "sin", "cos", "tan"),
-    *("asin", "acos", "atan", "sqrt", "rsqrt", "floor", "ceil", "trunc", "round", "abs"),
+    *("asin", "acos", "atan", "asinh", "acosh", "atanh"),
+    *("sqrt", "rsqrt", "floor", "ceil", "trunc", "round", "abs"),
 )
 
 

@@ -27,6 +27,9 @@ RANGES: dict[str, list[Any]] = {
     **{f: [(-10, 10), (-1.5, 1.5), (-1e-3, 1e-3)] for f in ("tanh", "erf")},
     **{f: [(-1, 1), (0.99, 1), (-1e-3, 1e-3)] for f in ("asin", "acos")},
     **{f: [(-88, 88), (-1, 1)] for f in ("sinh", "cosh")},
+    "asinh": [(-10, 10), (-1e-3, 1e-3), (-1e10, 1e10), "wide"],
+    "acosh": [(1, 10), (1, 1.001), (1, 1e10), "wide"],
+    "atanh": [(-1, 1), (-1e-3, 1e-3), (0.99, 1)],
     "exp2": [(-120, 120), (-1, 1)],
     "log1p": [(-1, 3), (-1e-2, 1e-2), "wide"],
     "atan": [(-5, 5), (-1e-3, 1e-3), "wide"],
@@ -56,7 +59,7 @@ REFERENCES: dict[str, Any] = {
     "erf": np.vectorize(math.erf),
     "round": np.rint,
     "rsqrt": lambda x: 1 / np.sqrt(x),
-    **{f"a{name}": getattr(np, f"arc{name}") for name in ("sin", "cos", "tan")},
+    **{f"a{name}": getattr(np, f"arc{name}") for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
 }
 
 
@@ -112,7 +115,7 @@ def test_accuracy(functions: tuple[str, HostKernel], function: str) -> None:
     assert error[worst] <= LARGEST_ERROR, f"{function}({x[worst]!r}) = {y[worst]!r}, not {expected[worst]!r}"
 
 
-ODD = ["sin", "tan", "tanh", "erf", "expm1", "asin", "atan", "sinh", "round", "trunc"]
+ODD = ["sin", "tan", "tanh", "erf", "expm1", "asin", "atan", "sinh", "asinh", "atanh", "round", "trunc"]
 
 
 @pytest.mark.parametrize("function", ODD)
@@ -157,3 +160,19 @@ def test_fma_rounds_once() -> None:
     assert np.all(got == np.float32(2.0**-11 + 2.0**-24))
     plain = evaluate("a * a - 1.0f", {"float": x}, "float")
     assert np.all(plain == np.float32(2.0**-11))  # nothing is contracted
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_remainders(name: str) -> None:
+    """Exact, whatever the quotient is, with numpy's signs, zeros and nans."""
+    rng = np.random.default_rng(5)
+    values = [0.0, -0.0, 1.0, -1.0, 3.0, -2.5, 5.5, 1e30, -1e30, 1e-30, 1e-40, np.inf, -np.inf, np.nan, 16777217.0]
+    column = np.concatenate([values, rng.uniform(-100, 100, 40), np.exp(rng.uniform(-60, 60, 40))]).astype(TYPES[name])
+    x, y = (m.ravel().copy() for m in np.meshgrid(column, column))
+    for function, compute in (("trunc_mod", np.fmod), ("floor_mod", np.remainder)):
+        got = evaluate(f"gen::{function}(a, b)", {f"{name} a": x, f"{name} b": y}, name)
+        with np.errstate(all="ignore"):
+            expected = compute(x, y)
+        np.testing.assert_array_equal(got, expected, err_msg=function)
+        number = ~np.isnan(expected)
+        assert np.array_equal(np.signbit(got[number]), np.signbit(expected[number])), function

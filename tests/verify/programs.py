@@ -4,6 +4,7 @@ from __future__ import annotations
 
 FLOATS = ("float", "half", "bf16", "double")
 INTEGERS = ("int8", "uint8", "int32", "int64")
+WIDE_INTEGERS = ("int16", "uint16", "uint32", "uint64")
 NUMBERS = (*FLOATS, *INTEGERS)
 TYPES = (*NUMBERS, "bool")
 
@@ -104,6 +105,11 @@ _UNARY_REAL = (
     *("sqrt", "rsqrt", "recip", "exp", "log", "tanh", "erf", "sigmoid", "relu", "sin", "cos"),
     *("floor", "ceil", "round", "abs", "neg"),
 )
+_ACTIVATIONS = (
+    *("elu", "selu", "celu", "leaky_relu", "thresholded_relu", "shrink", "hard_sigmoid", "hard_swish"),
+    *("softplus", "softsign", "swish", "mish", "gelu_erf", "gelu_tanh"),
+)
+_BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right", "mod", "fmod")
 _BINARY = ("add", "sub", "mul", "div", "min", "max")
 _COMPARISONS = ("equal", "less", "greater", "not_equal", "less_equal", "greater_equal")
 
@@ -136,6 +142,38 @@ def _all_pointwise(dtype: str) -> str:
     return "\n".join([*lines, f"@return({', '.join(results)})"])
 
 
+def _functions(dtype: str) -> str:
+    """The functions whose domains are small, each of an input of its own."""
+    names = ("tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh")
+    inputs = [f"x{i} = @param:x{i} -> {dtype}{{3, 43}}" for i in range(len(names))]
+    calls = [f"{name} = {name}(x{i})" for i, name in enumerate(names)]
+    return "\n".join([*inputs, *calls, f"@return({', '.join(names)})"])
+
+
+def _activations(dtype: str) -> str:
+    """The functions between layers, with attributes that are not the usual ones too."""
+    calls = [f"{name} = {name}(x)" for name in _ACTIVATIONS]
+    calls += [
+        "e = elu[alpha=-0.5](x)",
+        "l = leaky_relu[alpha=2](x)",
+        "p = prelu(x, y)",
+        "m = mod(x, z)",
+        "f = fmod(x, z)",
+    ]
+    names = ", ".join([*_ACTIVATIONS, "e", "l", "p", "m", "f"])
+    inputs = [f"{name} = @param:{name} -> {dtype}{{3, 43}}" for name in "xyz"]
+    return "\n".join([*inputs, *calls, f"@return({names})"])
+
+
+def _bits(dtype: str) -> str:
+    """The operators on integers; each second operand is an input of its own, for their domains differ."""
+    inputs = [f"x = @param:x -> {dtype}{{3, 43}}"]
+    inputs += [f"y{i} = @param:y{i} -> {dtype}{{3, 43}}" for i in range(len(_BITS))]
+    calls = [f"{name} = {name}(x, y{i})" for i, name in enumerate(_BITS)]
+    calls += ["bitwise_not = bitwise_not(x)", "prelu = prelu(x, y0)"]
+    return "\n".join([*inputs, *calls, f"@return({', '.join(_BITS)}, bitwise_not, prelu)"])
+
+
 def _conversions(dtype: str) -> str:
     """A tensor converted to every type."""
     lines = [f"x = @param:x -> {dtype}{{129}}"]
@@ -145,7 +183,10 @@ def _conversions(dtype: str) -> str:
 
 
 def _types() -> dict[str, str]:
-    found = {f"pointwise_{t}": _all_pointwise(t) for t in TYPES}
+    found = {f"pointwise_{t}": _all_pointwise(t) for t in (*TYPES, *WIDE_INTEGERS)}
+    found |= {f"functions_{t}": _functions(t) for t in FLOATS}
+    found |= {f"activations_{t}": _activations(t) for t in FLOATS}
+    found |= {f"bits_{t}": _bits(t) for t in ("int8", "int64", *WIDE_INTEGERS)}
     return found | {f"convert_{t}": _conversions(t) for t in TYPES}
 
 
@@ -574,6 +615,88 @@ def layernorm_program(dtype: str, lens: tuple[int, ...], eps: float) -> str:
         @return(y)"""
 
 
+def _rows() -> dict[str, str]:
+    """Operators on rows that rules expand, by name: of one operand."""
+    calls = {
+        "softmax_op": ("softmax[axis=1]", (17, 100)),
+        "softmax_op_strided": ("softmax[axis=0]", (17, 100)),
+        "logsoftmax_op": ("logsoftmax[axis=1]", (5, 131)),
+        "hardmax_op": ("hardmax[axis=1]", (17, 100)),
+        "reduce_l1": ("reduce_l1[axes={1}]", (9, 67)),
+        "reduce_l2": ("reduce_l2[axes={0}]", (9, 67)),
+        "reduce_sum_square": ("reduce_sum_square[axes={0, 1}]", (9, 67)),
+        "reduce_log_sum": ("reduce_log_sum[axes={1}]", (9, 67)),
+        "reduce_log_sum_exp": ("reduce_log_sum_exp[axes={1}]", (9, 67)),
+        "layernorm_op": ("layernorm[axes={1}]", (9, 131)),
+        "rmsnorm_op": ("rmsnorm[axes={1}, epsilon=0.5]", (9, 131)),
+        "group_norm": ("group_norm[groups=3]", (2, 6, 5, 7)),
+        "instance_norm": ("instance_norm", (2, 6, 5, 7)),
+        "prefix_sum": ("prefix_scan_sum[axis=1]", (3, 7, 5)),
+        "prefix_sum_backwards": ("prefix_scan_sum[axis=0, exclusive=true, reverse=true]", (9, 5)),
+        "prefix_prod": ("prefix_scan_prod[axis=1, exclusive=true]", (4, 9)),
+        "trilu": ("trilu[k=-1]", (3, 7, 5)),
+        "trilu_lower": ("trilu[upper=false, k=1]", (3, 7, 5)),
+        "tile_op": ("tile[repeats={2, 1, 3}]", (3, 7, 5)),
+        "depth_to_space": ("depth_to_space[blocksize=2]", (2, 8, 3, 5)),
+        "depth_to_space_crd": ("depth_to_space[blocksize=2, mode=CRD]", (2, 8, 3, 5)),
+        "space_to_depth": ("space_to_depth[blocksize=2]", (2, 3, 4, 6)),
+    }
+    return {
+        name: _one_call(call, lens, "half" if i % 2 else "float")
+        for i, (name, (call, lens)) in enumerate(calls.items())
+    }
+
+
+def _one_call(call: str, lens: tuple[int, ...], dtype: str) -> str:
+    return f"""
+        x = @param:x -> {dtype}{{{", ".join(map(str, lens))}}}
+        y = {call}(x)
+        @return(y)"""
+
+
+def _positions() -> dict[str, str]:
+    """Operators that know where elements stand, and those that take elements by index."""
+    return {
+        "iota": """
+            y = iota[lens={5, 7}, axis=1]
+            @return(y)""",
+        "iota_in_a_reduction": """
+            x = @param:x -> int64{9, 131}
+            i = iota[lens={9, 131}, axis=1]
+            p = mul(x, i)
+            y = reduce_sum[axes={1}](p)
+            @return(y)""",
+        "eye": """
+            y = eye[lens={5, 7}, dtype=half, k=-1]
+            @return(y)""",
+        "onehot": """
+            i = @literal{0, 4, -1, 7, -6, 2} -> int32{2, 3}
+            v = @param:v -> float{2}
+            y = onehot[depth=5, axis=1](i, v)
+            @return(y)""",
+        "gather_elements": """
+            x = @param:x -> float{5, 6}
+            i = @param:i -> int32{3, 6}
+            y = gather_elements[axis=0](x, i)
+            @return(y)""",
+        "gather_elements_longer": """
+            x = @param:x -> half{5, 6}
+            i = @param:i -> int64{4, 9}
+            y = gather_elements[axis=1](x, i)
+            @return(y)""",
+        "gathernd": """
+            x = @param:x -> float{5, 6, 4}
+            i = @literal{0, 1, 4, -1, -5, 3} -> int64{3, 2}
+            y = gathernd(x, i)
+            @return(y)""",
+        "gathernd_batched": """
+            x = @param:x -> float{2, 6, 4}
+            i = @literal{0, 1, 4, -1, -5, 3} -> int64{2, 3, 1}
+            y = gathernd[batch_dims=1](x, i)
+            @return(y)""",
+    }
+
+
 def _typed_reductions() -> dict[str, str]:
     found = {}
     for dtype in NUMBERS:
@@ -630,9 +753,10 @@ SEED_TABLE = {
     **_index_maps(),
     **_reductions(),
 }
+COMPOSED = {**_rows(), **_positions()}
 BY_TYPE = {**_types(), **_typed_reductions()}
 UPSTREAM_SHAPES = _shapes()
-PROGRAMS = {**SEED_TABLE, **BY_TYPE, **UPSTREAM_SHAPES}
+PROGRAMS = {**SEED_TABLE, **COMPOSED, **BY_TYPE, **UPSTREAM_SHAPES}
 
 MATRIX = ("add", "mul_add", "pad_mul_reduce", "gather_add_reduce", "softmax", "softmax_half", "layernorm")
 """Programs that are tried on every target."""
