@@ -20,6 +20,12 @@ y = reduce_sum[axes={{1}}](x)
 @return(y)
 """
 
+COLUMN_SUM = f"""\
+x = @param:x -> {SHAPE}
+y = reduce_sum[axes={{0}}](x)
+@return(y)
+"""
+
 SOFTMAX = f"""\
 x = @param:x -> {SHAPE}
 m = reduce_max[axes={{1}}](x)
@@ -45,6 +51,10 @@ def numpy_row_sum(x: Any) -> Any:
     return x.sum(axis=1, keepdims=True)
 
 
+def numpy_column_sum(x: Any) -> Any:
+    return x.sum(axis=0, keepdims=True)
+
+
 def numpy_softmax(x: Any) -> Any:
     e = np.exp(x - x.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
@@ -56,6 +66,7 @@ def numpy_fused(a: Any, b: Any, c: Any) -> Any:
 
 CASES: tuple[tuple[str, str, Callable[..., Any], float], ...] = (
     ("row sum", ROW_SUM, numpy_row_sum, 3.0),
+    ("column sum", COLUMN_SUM, numpy_column_sum, 3.0),
     ("softmax", SOFTMAX, numpy_softmax, 3.0),
     ("relu(a * b + c)", FUSED, numpy_fused, 1.5),
 )

@@ -346,7 +346,8 @@ class _Printer:
         if node.op == self.input_op or node.op in self.constants or node.op == self.library.boundary("constant").name:
             return
         if item.folds_loop:
-            self._declare(item, depth, self._emit(item, None))
+            if not node.type.size:
+                self._declare(item, depth, self._emit(item, None))
             return
         role = self.library.role(node.op)
         if role == "alloc" or node.type.sort == "effect" or self._is_state(node):
@@ -428,6 +429,9 @@ class _Printer:
                 self._line(1, f"{struct}::acc {name} = {struct}::identity();")
 
     def _accumulator(self, fold: Placed) -> str:
+        """The variable that a pass loop folds into: the result's own where each element of the share has one."""
+        if fold.node.type.size:
+            return self.names[id(fold.node)]
         key = -id(fold.node)
         if key not in self.names:
             self.names[key] = self._unique(f"{self.names[id(fold.node)]}_acc")

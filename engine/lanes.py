@@ -131,6 +131,11 @@ class Lanes:
         parts = _each(_share_and_steps, aligned(opened(x)))
         return closed(self.folds.over(op, parts).along(parts, SHARE))
 
+    def step_reduce(self, op: str, x: Value) -> Value:
+        """Each of a lane's elements folded over all steps."""
+        parts = aligned(opened(x))
+        return closed(self.folds.over(op, parts).along(parts, STEPS))
+
     def wave_reduce(self, op: str, x: Value, lanes: int) -> Value:
         """The values of each `lanes` neighbouring lanes folded; all of them get the result."""
         parts = self._several_lanes(opened(x), lanes)
@@ -283,6 +288,11 @@ def lane_functions(lanes: Lanes) -> dict[str, Function]:
             "share_reduce(op: string, x: any) -> any",
             lanes.share_reduce,
             "A lane's elements folded, over its share and over all steps of its loop.",
+        ),
+        declare(
+            "step_reduce(op: string, x: any) -> any",
+            lanes.step_reduce,
+            "Each of a lane's elements folded over all steps of its loop.",
         ),
         declare(
             "wave_reduce(op: string, x: any, lanes: int) -> any",

@@ -7,8 +7,8 @@ from itertools import product
 from typing import Any
 
 import pytest
-from programs import softmax_program
-from support import WAVE32, WAVE64, check_host, check_schedules, schedules
+from programs import reduce_program, softmax_program
+from support import WAVE32, WAVE64, check_host, check_schedules, load, schedules
 
 EXTENTS = (1, 2, 3, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025)
 ROWS = 5
@@ -29,6 +29,30 @@ def columns(n: int) -> str:
         s = reduce_sum[axes={{0}}](x)
         y = sub(x, s)
         @return(s, y)"""
+
+
+def side_by_side(n: int) -> str:
+    """n rows along the first axis, next to one another: folds above each other, positions, a value that repeats."""
+    return f"""
+        x = @param:x -> float{{9, {n}}}
+        w = @param:w -> float{{9, 1}}
+        b = @param:b -> float{{1, {n}}}
+        product = mul(x, w)
+        m = reduce_mean[axes={{0}}](product)
+        at = argmax[axis=0](product)
+        d = sub(product, m)
+        square = mul(d, d)
+        v = reduce_sum[axes={{0}}](square)
+        repeated = multibroadcast[out_lens={{9, {n}}}](b)
+        c = reduce_sum[axes={{0}}](repeated)
+        scaled = mul(v, c)
+        y = add(d, scaled)
+        @return(y, v, at)"""
+
+
+def of_columns(text: str, target: str) -> list[dict[str, Any]]:
+    """The schedules of a program that have a lane work on neighbouring rows."""
+    return [s for s in schedules(text, target) if s["algo"] == "columns"]
 
 
 def flat(n: int) -> str:
@@ -78,6 +102,31 @@ def test_rows_walked_in_steps(n: int) -> None:
         check_schedules(columns(n), in_steps(n, wave), target)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("n", [n for n in EXTENTS if n > 3])
+def test_neighbouring_rows_of_a_lane(n: int, target: str) -> None:
+    found = of_columns(side_by_side(n), target)
+    assert found
+    check_schedules(side_by_side(n), found, target)
+
+
+@pytest.mark.parametrize("dtype", ["half", "int8", "bool", "double"])
+@pytest.mark.parametrize(("lens", "axes"), [((5, 3, 66), (1,)), ((3, 2, 7, 40), (0, 2)), ((300, 4), (0,))])
+def test_neighbouring_rows_of_a_type(dtype: str, lens: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    text = reduce_program("max", dtype, lens, axes)
+    for target in TARGETS:
+        found = of_columns(text, target)
+        assert found
+        check_schedules(text, found, target)
+        check_host(text, target, schedule=found[0])
+
+
+def test_what_lies_side_by_side_is_read_together() -> None:
+    """Where nothing but the width of reads tells schedules apart, rows of one lane are neighbours."""
+    kernel = load(reduce_program("sum", "float", (4096, 4096), (0,)), "host").kernels()[0]
+    assert "gen::strided_load<64, 16, 16>(x, first + step * 4096)" in kernel.text
+
+
 @pytest.mark.parametrize("n", [4095, 4097, 16385])
 def test_long_rows_under_every_schedule(n: int) -> None:
     found = schedules(rows(n), WAVE64)
@@ -99,10 +148,10 @@ def test_tiles_under_every_schedule(n: int) -> None:
 
 def test_all_algorithms_are_among_them() -> None:
     """What the tests above call every schedule holds each algorithm, with and without steps."""
-    texts = (rows(63), rows(129), rows(8193), flat(64), transposed(64, 64))
+    texts = (rows(63), rows(129), rows(8193), side_by_side(64), flat(64), transposed(64, 64))
     found = {(s["algo"], s["steps"] > 1) for text in texts for s in schedules(text)}
     algorithms = {(algo, False) for algo in ("lane", "subwave", "wave", "block", "flat", "tile")}
-    assert found >= algorithms | {("lane", True), ("block", True)}
+    assert found >= algorithms | {("lane", True), ("block", True), ("columns", True)}
 
 
 def first_of_each(found: Iterable[Schedule]) -> list[Schedule]:
@@ -116,8 +165,9 @@ def first_of_each(found: Iterable[Schedule]) -> list[Schedule]:
 @pytest.mark.parametrize(("n", "target"), list(product((3, 65, 257, 1025), (WAVE64, WAVE32))))
 def test_rows_on_the_host(n: int, target: str) -> None:
     """The kernel of each algorithm, run."""
-    for schedule in first_of_each(schedules(rows(n), target)):
-        check_host(rows(n), target, schedule=schedule)
+    for text in (rows(n), side_by_side(n)):
+        for schedule in first_of_each(schedules(text, target)):
+            check_host(text, target, schedule=schedule)
 
 
 @pytest.mark.parametrize("target", [WAVE64, WAVE32])
