@@ -23,6 +23,8 @@ _STEPS = {
     "free": "cuMemFree",
     "write": "cuMemcpyHtoDAsync",
     "read": "cuMemcpyDtoHAsync",
+    "copy": "cuMemcpyDtoDAsync",
+    "fill": "cuMemsetD8Async",
     "synchronize": "cuStreamSynchronize",
     "stream": "cuStreamCreate",
     "free stream": "cuStreamDestroy",
@@ -65,7 +67,7 @@ class CudaRuntime(GpuRuntime):
         return int(self.call("the CUDA driver counts no GPUs", self._driver.cuDeviceGetCount))
 
     def _attribute(self, name: str) -> int:
-        number = self._driver.CUdevice_attribute[f"CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_{name}"]
+        number = getattr(self._driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_{name}")
         return int(
             self.call("the GPU does not say what it is", self._driver.cuDeviceGetAttribute, number, self._device)
         )

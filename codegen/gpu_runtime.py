@@ -105,6 +105,16 @@ class GpuRuntime(ABC):
         self.do("read", "copying from the GPU failed", array.ctypes.data, pointer, array.nbytes, stream)
         self.synchronize(stream)
 
+    def copy(self, to: int, pointer: int, size: int, stream: int) -> None:
+        """Start copying bytes from one place of the GPU's memory to another."""
+        self.enter()
+        self.do("copy", "copying on the GPU failed", to, pointer, size, stream)
+
+    def fill(self, pointer: int, byte: int, size: int, stream: int) -> None:
+        """Start setting bytes to a value."""
+        self.enter()
+        self.do("fill", "memory cannot be set", pointer, byte, size, stream)
+
     # ---- streams and events
 
     def synchronize(self, stream: int) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-from genrw.codegen.amd import compile_amd
 from genrw.codegen.compilers import compiler_version, translation_unit, zig
 from genrw.codegen.gpu_arrays import ROCM
 from genrw.codegen.gpu_runtime import GpuRuntime, vendor_module
@@ -24,6 +23,8 @@ _STEPS = {
     "free": "hipFree",
     "write": "hipMemcpyHtoDAsync",
     "read": "hipMemcpyDtoHAsync",
+    "copy": "hipMemcpyDtoDAsync",
+    "fill": "hipMemsetAsync",
     "synchronize": "hipStreamSynchronize",
     "stream": "hipStreamCreateWithFlags",
     "free stream": "hipStreamDestroy",
@@ -78,6 +79,8 @@ class HipRuntime(GpuRuntime):
         """With hiprtc; where ROCm has none, with the clang in the ziglang package."""
         if self.compiler.startswith("hiprtc"):
             return compile_hip(kernel.text, self.arch, kernel.wave_size, kernel.name)
+        from genrw.codegen.amd import compile_amd
+
         return compile_amd(kernel.text, self.arch, kernel.wave_size, kernel.name).blob
 
     def enter(self) -> None:

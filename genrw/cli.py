@@ -132,6 +132,26 @@ def run(
 
 
 @app.command()
+def bench(
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="A shipped suite or a folder of programs.")] = "gpu",
+    device: Annotated[
+        str, typer.Option("--device", metavar="D", help="hip or cuda, with :N for the GPU of a number.")
+    ] = "cuda",
+    only: Annotated[str | None, typer.Option("--only", metavar="TEXT", help="Cases whose name holds this.")] = None,
+    peers: Annotated[
+        Path | None, typer.Option("--peers", metavar="FILE", help="A Python file of PyTorch functions to compare with.")
+    ] = None,
+    times: Annotated[int, typer.Option("--times", min=1, help="Graphs timed for each case.")] = 15,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the roofline there.")] = None,
+) -> int:
+    """Check and time the programs of a suite on a GPU."""
+    from genrw.bench_report import Request, run_bench
+
+    return run_bench(Request(suite, device, only, peers, times, json_file, plot))
+
+
+@app.command()
 def devices(as_json: AsJson = False) -> int:
     """Show what programs can run on here."""
     from genrw.device_list import show

@@ -1,4 +1,7 @@
-"""The CPU in a GPU's part: what a vendor's runtime would do, done with printed kernels built for the host."""
+"""The CPU in a GPU's part: what a vendor's runtime would do, done with printed kernels built for the host.
+
+A run takes 20 µs, the next one 20 µs longer, and so on.
+"""
 
 from __future__ import annotations
 
@@ -62,6 +65,17 @@ class HostGpu(GpuRuntime):
 
     def read(self, array: Array, pointer: int, stream: int) -> None:  # noqa: ARG002
         ctypes.memmove(array.ctypes.data, pointer, array.nbytes)
+
+    def copy(self, to: int, pointer: int, size: int, stream: int) -> None:  # noqa: ARG002
+        ctypes.memmove(to, pointer, size)
+
+    def fill(self, pointer: int, byte: int, size: int, stream: int) -> None:  # noqa: ARG002
+        ctypes.memset(pointer, byte, size)
+
+    def times(self, run: Callable[[int], None], count: int) -> list[float]:
+        for _ in range(count):
+            run(0)
+        return [20.0 * (i + 1) for i in range(count)]
 
     def synchronize(self, stream: int) -> None:
         pass

@@ -1,0 +1,82 @@
+"""`genrw bench` on the CPU in a GPU's part."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import Command
+from host_gpu import HostGpu
+
+from genrw import bench
+from genrw.bench import Case, Figures, suite, summary
+
+SUM = "x = @param:x -> float{8, 32}\ny = reduce_sum[axes={1}](x)\n@return(y)\n"
+ADD = "a = @param:a -> half{64}\nb = @param:b -> half{64}\ny = add(a, b)\n@return(y)\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GENRW_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("genrw.bench_report.open_gpu", lambda *_: HostGpu())
+    monkeypatch.setattr(bench, "_COPY_BYTES", 1 << 12)
+    monkeypatch.setattr(bench, "_ROTATED_BYTES", 1 << 12)
+    made = tmp_path / "suite"
+    made.mkdir()
+    (made / "sum.gen").write_text(SUM)
+    (made / "add.gen").write_text(ADD)
+    return made
+
+
+def test_a_suite(genrw: Command, folder: Path, tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    plot = tmp_path / "roofline.svg"
+    result = genrw("bench", folder, "--device", "hip", "--times", 3, "--json", figures, "--plot", plot)
+    assert (result.status, result.err) == (0, "add: 3.0 µs\nsum: 3.0 µs\n")
+    lines = result.out.splitlines()
+    assert lines[0] == "the CPU, none: a copy moves 0 GB/s"
+    assert [line.split()[0] for line in lines[2:4]] == ["add", "sum"]
+    assert all(line.endswith("right") for line in lines[2:4])
+    cases = {case["name"]: case for case in json.loads(figures.read_text())["cases"]}
+    assert cases["sum"]["bytes"] == 8 * 32 * 4 + 8 * 4
+    assert cases["sum"]["time"] == 3.0, "the median of 40, 60 and 80 µs for 20 launches"
+    assert cases["sum"]["schedule"]["algo"]
+    assert plot.read_text().startswith("<?xml")
+
+
+def test_a_wrong_result_is_told(genrw: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HostGpu, "launch", lambda *_: None)
+    result = genrw("bench", folder, "--device", "hip", "--only", "sum")
+    assert result.status == 1
+    assert "8 of 8 elements are wrong" in result.out.splitlines()[2]
+
+
+def test_sets_rotate_through_more_than_the_cache(folder: Path) -> None:
+    case = Case(HostGpu(), folder / "add.gen")
+    assert case.bytes == 3 * 128
+    assert len(case.sets) == 11
+    assert len({p for s in case.sets for p in s.pointers}) == 33
+
+
+def test_what_is_no_suite(genrw: Command, folder: Path) -> None:
+    result = genrw("bench", folder / "missing", "--device", "hip")
+    assert result.status == 2
+    assert "name a folder of programs, or gpu" in result.err
+    result = genrw("bench", folder, "--device", "hip", "--only", "nothing")
+    assert "has no program whose name holds `nothing`" in result.err
+    assert "`host` is no GPU" in genrw("bench", folder, "--device", "host").err
+
+
+def test_the_shipped_suite_is_whole() -> None:
+    names = [path.stem for path in suite("gpu")]
+    assert len(names) == len(set(names)) >= 30
+
+
+def test_summary() -> None:
+    figures = [
+        Figures("a", 1, 1.0, time=2.0, peers={"x": 4.0, "y": 3.0}),
+        Figures("b", 1, 1.0, time=2.0, peers={"x": 3.0}),
+    ]
+    assert summary(figures) == pytest.approx({"geometric mean over the best peer": 1.5, "least": 1.5})
+    assert summary([Figures("a", 1, 1.0, time=2.0)]) == {}
