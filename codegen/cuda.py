@@ -23,7 +23,7 @@ _STEPS = {
     "free": "cuMemFree",
     "write": "cuMemcpyHtoDAsync",
     "read": "cuMemcpyDtoHAsync",
-    "copy": "cuMemcpyDtoDAsync",
+    "duplicate": "cuMemcpyDtoDAsync",
     "fill": "cuMemsetD8Async",
     "synchronize": "cuStreamSynchronize",
     "stream": "cuStreamCreate",

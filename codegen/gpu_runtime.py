@@ -108,7 +108,7 @@ class GpuRuntime(ABC):
     def copy(self, to: int, pointer: int, size: int, stream: int) -> None:
         """Start copying bytes from one place of the GPU's memory to another."""
         self.enter()
-        self.do("copy", "copying on the GPU failed", to, pointer, size, stream)
+        self.do("duplicate", "copying on the GPU failed", to, pointer, size, stream)
 
     def fill(self, pointer: int, byte: int, size: int, stream: int) -> None:
         """Start setting bytes to a value."""

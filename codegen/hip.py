@@ -23,7 +23,7 @@ _STEPS = {
     "free": "hipFree",
     "write": "hipMemcpyHtoDAsync",
     "read": "hipMemcpyDtoHAsync",
-    "copy": "hipMemcpyDtoDAsync",
+    "duplicate": "hipMemcpyDtoDAsync",
     "fill": "hipMemsetAsync",
     "synchronize": "hipStreamSynchronize",
     "stream": "hipStreamCreateWithFlags",
