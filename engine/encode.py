@@ -30,6 +30,9 @@ from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, VarPattern
 from genrw.grammar.source import Span
 
 FACTS = ("lo", "hi", "pow2", "size", "depth", "uses", "fold", "order", "varies")
+ACTIVE, FIRED = "active", "fired"
+"""Relations of watched rules and kernels: which are to run in which, and which did."""
+
 Answer = Callable[[tuple[int, ...], Interner, RuleUse], list[tuple[int, ...]]]
 
 
@@ -88,13 +91,14 @@ def encode(
     library: Library,
     spans: Spans,
     ruleset: str,
-    ask_guards: bool = False,
+    watched: bool = False,
 ) -> Encoded:
     """Compile one variant; `number` names its demands, `rule_id` its provenance.
 
-    `ask_guards` leaves no guard to egglog, which does not say what it refused.
+    A `watched` rule leaves no guard to egglog, which does not say what it refused, runs in the kernels where it is
+    `ACTIVE` only, and notes those where it `FIRED`.
     """
-    return _Encoder(variant, number, rule_id, library, spans, ruleset).encoded(ask_guards)
+    return _Encoder(variant, number, rule_id, library, spans, ruleset).encoded(watched)
 
 
 @dataclass(frozen=True)
@@ -152,10 +156,13 @@ class _Encoder:
 
     # ---- the left side
 
-    def encoded(self, ask_guards: bool = False) -> Encoded:
+    def encoded(self, watched: bool = False) -> Encoded:
         self._match()
+        if watched:
+            self._watch()
+        self._leave_itself()
         self._demand_constraints()
-        guard = None if ask_guards and self.variant.guard is not None else self._native_guard()
+        guard = None if watched and self.variant.guard is not None else self._native_guard()
         right = self._template(self.variant.right)
         if guard is not None and not self.outputs and not self.constraints and not self.loops:
             rule = self._rule("", self.facts + guard, self._head(right))
@@ -196,6 +203,13 @@ class _Encoder:
         """Answer a demand; the expressions are compiled at the first one, since many rules never get any."""
         return self._answerer.answer(numbers, interner, use)
 
+    def _watch(self) -> None:
+        """Run only where the rule is active, and note where it fired."""
+        kernel = self.call("&", self.var("a:0"), self.integer(CONTEXT_MASK))
+        rule = self.integer(self.rule_id)
+        self.facts.append(egg.Fact(self.call(ACTIVE, rule, kernel)))
+        self.actions.append(egg.Expr_(self.span, self.call(FIRED, rule, kernel)))
+
     def _rule(self, suffix: str, body: Sequence[Any], head: Sequence[Any]) -> Any:
         name = f"{self.variant.key}#{self.number}{suffix}"
         return egg.RuleCommand(egg.Rule(self.span, list(head), list(body), name, self.ruleset))
@@ -235,6 +249,12 @@ class _Encoder:
             term = self.call(constructor(len(terms)), self._op_term(node), self.var(f"a:{i}"), *terms)
             self.facts.append(self.eq(self.var(f"e:{i}"), term))
             self._bind_attributes(node, i)
+
+    def _leave_itself(self) -> None:
+        """A node that stands for its own operand stays: rules that look for it would go on without it for ever."""
+        right = self.variant.right
+        if self.variant.rule.replaces and isinstance(right, VarPattern):
+            self.facts.append(egg.Fact(self.call("!=", self.var("e:0"), self._value_var(right.name))))
 
     def _op_term(self, node: OpPattern) -> Any:
         if node.family is not None:

@@ -35,7 +35,7 @@ def run_example(library: Library, rule: RuleDecl, example: Example) -> Diagnosti
 
 def example_graphs(library: Library, rule: RuleDecl, example: Example) -> Iterator[Saturated]:
     """What the rule, alone, makes of its example, stage by stage; every guard's decision is counted."""
-    trial = _Trial(library, rule, example, ask_guards=True)
+    trial = _Trial(library, rule, example, watched=True)
     before = trial.module(example.before)
     for stage in trial.stages():
         yield trial.saturated(stage, before)
@@ -48,7 +48,7 @@ class _Trial:
     library: Library
     rule: RuleDecl
     example: Example
-    ask_guards: bool = False
+    watched: bool = False
 
     def verdict(self) -> Diagnostic | None:
         before = self.module(self.example.before)
@@ -66,7 +66,7 @@ class _Trial:
             before = _with_own_space(before, self.library)
         present = frozenset(node.op for node in before.nodes)
         rules, reachable = relevant_rules(self.library, (self.rule,), present)
-        engine = StageEngine(self.library, stage, rules, reachable, ask_guards=self.ask_guards)
+        engine = StageEngine(self.library, stage, rules, reachable, watched=self.watched)
         return engine.run([before], [self._context(before)])
 
     def _at(self, stage: str, before: Module, after: Module | None) -> Diagnostic | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from genrw.engine.answers import RuleUse
@@ -41,25 +42,34 @@ class Options:
 
 @dataclass
 class Trace:
-    """What lowering did: each guard's use, the rules that fired and those that survived, the schedules rated."""
+    """What lowering did: how guards decided, the modules in which rules made a value of the result, the schedules rated.
+
+    Of watched rules also the modules in which they fired. Rules go by key, modules by name.
+    """
 
     uses: dict[str, RuleUse] = field(default_factory=dict)
-    fired: set[str] = field(default_factory=set)
-    survived: set[str] = field(default_factory=set)
+    fired: dict[str, set[str]] = field(default_factory=dict)
+    survived: dict[str, set[str]] = field(default_factory=dict)
     schedules: dict[str, list[tuple[float, Mapping[str, Any], tuple[str, ...]]]] = field(default_factory=dict)
 
     def add(self, other: Trace) -> None:
         """Take over what another call noted."""
         self._count(other.uses)
-        self.fired |= other.fired
-        self.survived |= other.survived
+        for mine, theirs in ((self.fired, other.fired), (self.survived, other.survived)):
+            for key, names in theirs.items():
+                mine.setdefault(key, set()).update(names)
         self.schedules |= other.schedules
 
-    def note(self, graph: Saturated) -> None:
+    def note(self, graph: Saturated, modules: Sequence[Module]) -> None:
         """Note what the rules of a stage did."""
         self._count(graph.answered.uses)
-        for made in graph.why.values():
-            self.fired.update(graph.rules[r] for r in made)
+        for key, numbers in graph.fired.items():
+            self.fired.setdefault(key, set()).update(modules[i].name for i in numbers)
+
+    def note_survivors(self, keys: Iterable[str], module: Module) -> None:
+        """Note the rules that made a value of a module's result."""
+        for key in keys:
+            self.survived.setdefault(key, set()).add(module.name)
 
     def _count(self, uses: Mapping[str, RuleUse]) -> None:
         for key, use in uses.items():
@@ -71,10 +81,10 @@ class Trace:
 class Pipeline:
     """Lowers modules with a library's rules. Holds one engine per stage; use it from one thread."""
 
-    def __init__(self, library: Library, *, ask_guards: bool = False) -> None:
-        """`ask_guards` has the trace say of every guard what it decided, at the price of speed."""
+    def __init__(self, library: Library, *, watched: bool = False) -> None:
+        """`watched` has the trace say of every guard what it decided and steps leave out rules, at the price of speed."""
         self.library = library
-        self.ask_guards = ask_guards
+        self.watched = watched
         self._engines: dict[_EngineKey, StageEngine] = {}
         self._engine_keys: dict[tuple[str, bool, frozenset[str]], _EngineKey] = {}
         self._lowered: dict[Any, tuple[Module, Trace]] = {}
@@ -99,7 +109,7 @@ class Pipeline:
         return engine
 
     def _made_engine(self, stage: str, rules: Sequence[RuleDecl], operators: frozenset[str]) -> StageEngine:
-        return StageEngine(self.library, stage, rules, operators, ask_guards=self.ask_guards)
+        return StageEngine(self.library, stage, rules, operators, watched=self.watched)
 
     def _rules(self, stage: str, strict: bool) -> tuple[RuleDecl, ...]:
         key = (stage, strict)
@@ -185,26 +195,40 @@ class Pipeline:
 
     def step(self, modules: Sequence[Module], stage: str, options: Options, trace: Trace) -> list[Module]:
         """Run one stage on a batch."""
+        return [lowered() for lowered in self._run(modules, stage, options, trace)]
+
+    def step_without(
+        self, modules: Sequence[Module], stage: str, options: Options, without: Sequence[str]
+    ) -> list[Module | None]:
+        """Run one stage on a batch, each module without one watched rule; None if that cannot be lowered."""
+
+        def attempt(lowered: Callable[[], Module]) -> Module | None:
+            try:
+                return lowered()
+            except GenrwError:
+                return None
+
+        return [attempt(lowered) for lowered in self._run(modules, stage, options, Trace(), without)]
+
+    def _run(
+        self, modules: Sequence[Module], stage: str, options: Options, trace: Trace, without: Sequence[str] = ()
+    ) -> list[Callable[[], Module]]:
+        """Run a stage's rules on a batch; gives for each module what makes its result."""
         if stage != self.stages[0]:
             modules = [with_space(m, self.library) for m in modules]
         operators = frozenset(node.op for m in modules for node in m.nodes)
         engine = self.engine(stage, options.strict, operators)
         if not engine.rules:
-            return [replace(m, stage=stage) for m in modules]
-        return self._run(modules, stage, engine, options, trace)
-
-    def _run(
-        self, modules: Sequence[Module], stage: str, engine: StageEngine, options: Options, trace: Trace
-    ) -> list[Module]:
+            return [partial(replace, m, stage=stage) for m in modules]
         contexts = [self.context(m, options) for m in modules]
-        graph = engine.run(modules, contexts)
-        trace.note(graph)
+        graph = engine.run(modules, contexts, dict(enumerate(without)))
+        trace.note(graph, modules)
         extractor = Extractor(self.library, stage, graph)
         names = written_nodes(graph, modules, self.library)
-        lowered = []
-        for module, context in zip(modules, contexts, strict=True):
-            lowered.append(self._finish(module, stage, extractor, context, names, options, trace))
-        return lowered
+        return [
+            partial(self._finish, module, stage, extractor, context, names, options, trace)
+            for module, context in zip(modules, contexts, strict=True)
+        ]
 
     def _finish(
         self,
@@ -222,8 +246,7 @@ class Pipeline:
         if kernels:
             return self._choose(module, stage, extractor.graph, kernels, options, trace)
         root = extractor.extract(module, context, names)
-        for node in walk(root):
-            trace.survived.update(node.rules)
+        trace.note_survivors({key for node in walk(root) for key in node.rules}, module)
         return self._with_root(module, root, stage)
 
     def _choose(
@@ -250,7 +273,7 @@ class Pipeline:
             shown = ", ".join(f"{k}={v}" for k, v in pinned.items())
             raise error(f"no legal schedule of module `{module.name}` has {shown}", module.span)
         trace.schedules[module.name] = rated
-        trace.survived.update(rated[0][2])
+        trace.note_survivors(rated[0][2], module)
         return replace(module, schedule=rated[0][1], stage=stage)
 
     def _with_root(self, module: Module, root: Node, stage: str) -> Module:

@@ -12,6 +12,8 @@ from typing import Any
 from genrw.engine.answers import RuleUse
 from genrw.engine.bindings import egg
 from genrw.engine.encode import (
+    ACTIVE,
+    FIRED,
     Answer,
     Encoded,
     Spans,
@@ -24,7 +26,7 @@ from genrw.engine.expr import member_uses
 from genrw.engine.facts import RANGE_FACTS, encode_facts
 from genrw.engine.faults import fault, is_fault
 from genrw.engine.graph import GraphFacts
-from genrw.engine.interner import Interner
+from genrw.engine.interner import CONTEXT_SHIFT, Interner
 from genrw.engine.ir import Module
 from genrw.engine.library import Library
 from genrw.engine.relevance import built_operators
@@ -35,6 +37,7 @@ from genrw.grammar.source import NOWHERE
 
 _RULES, _LOAD = "rules", "load"
 _ITERATIONS_A_STEP = 8
+_ALL: Mapping[int, str] = {}
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,8 @@ class Answered:
 class Saturated:
     """The e-graph after a stage, in Python: classes by number, what they hold, and where the input went.
 
-    `replaced` has the nodes that rules took out of the classes.
+    `replaced` has the nodes that rules took out of the classes; `fired`, for each watched rule that did, the numbers of
+    the modules in which it did.
     """
 
     interner: Interner
@@ -82,6 +86,7 @@ class Saturated:
     rules: Sequence[str]
     builds: Sequence[frozenset[str]]
     answered: Answered
+    fired: Mapping[str, set[int]]
 
     def openers(self, number: int, node: ENode) -> tuple[str, ...]:
         """The rules that computed the attributes of a node of a class."""
@@ -99,15 +104,17 @@ class StageEngine:
         rules: Iterable[RuleDecl],
         operators: frozenset[str] | None = None,
         limits: Limits | None = None,
-        ask_guards: bool = False,
+        watched: bool = False,
     ) -> None:
-        """`operators` are those that can appear, by default all; `ask_guards` counts what every guard decides."""
+        """`operators` are those that can appear, by default all. `watched` has every guard's decisions counted and lets a
+        run leave out a rule, at the price of speed.
+        """
         self.library = library
         self.stage = stage
         self.rules = tuple(rules)
         self.operators = operators if operators is not None else frozenset(library.names)
         self.limits = limits or Limits()
-        self.ask_guards = ask_guards
+        self.watched = watched
         self.names: list[str] = []
         self.builds: list[frozenset[str]] = []
         self.answers: list[tuple[str, Answer | None]] = []
@@ -136,7 +143,7 @@ class StageEngine:
                     self.names.append(variant.key)
                     self.builds.append(built_operators(rule, variant.key, self.library))
                 rule_id = self.names.index(variant.key)
-                made = encode(variant, len(self.answers), rule_id, self.library, spans, _RULES, self.ask_guards)
+                made = encode(variant, len(self.answers), rule_id, self.library, spans, _RULES, self.watched)
                 self.answers.append((variant.key, made.answer))
                 encoded.append(made)
         if any(_uses_ranges(rule) for rule in self.rules):
@@ -160,6 +167,7 @@ class StageEngine:
             egg.Relation(sp, "member", ["String", "String", "i64"]),
             egg.Relation(sp, "why", ["T", "i64"]),
             egg.Relation(sp, "numbers", ["i64", "i64"]),
+            *(egg.Relation(sp, name, ["i64", "i64"]) for name in (ACTIVE, FIRED) if self.watched),
             egg.AddRuleset(sp, _RULES),
             egg.AddRuleset(sp, _LOAD),
         ]
@@ -223,8 +231,10 @@ class StageEngine:
 
     # ---- running
 
-    def run(self, modules: Sequence[Module], contexts: Sequence[Mapping[str, Any]]) -> Saturated:
-        """Saturate a batch. `contexts[i]` belongs to `modules[i]`."""
+    def run(
+        self, modules: Sequence[Module], contexts: Sequence[Mapping[str, Any]], without: Mapping[int, str] = _ALL
+    ) -> Saturated:
+        """Saturate a batch. `contexts[i]` belongs to `modules[i]`; `without[i]` is the key of a watched rule to leave out."""
         widest = max(len(n.operands) for m in modules for n in m.nodes)
         if widest > self.max_arity:
             self._declare(widest)
@@ -232,15 +242,24 @@ class StageEngine:
         ids = _number_nodes(modules)
         self._run(egg.Push(1))
         try:
-            self._load(modules, interner, ids)
+            self._load(modules, interner, ids, without)
             answered = self._saturate(interner, len(modules))
             return self._read(interner, ids, answered)
         finally:
             self._run(egg.Pop(Spans()(NOWHERE), 1))
 
-    def _load(self, modules: Sequence[Module], interner: Interner, ids: Mapping[int, int]) -> None:
+    def _load(
+        self, modules: Sequence[Module], interner: Interner, ids: Mapping[int, int], without: Mapping[int, str]
+    ) -> None:
         number_op = self.library.boundary("number").name
         rows: dict[str, list[str]] = {}
+        if self.watched:
+            rows[ACTIVE] = [
+                f"{rule}\t{i << CONTEXT_SHIFT}\n"
+                for i in range(len(modules))
+                for rule, key in enumerate(self.names)
+                if key != without.get(i)
+            ]
         for context, module in enumerate(modules):
             graph = GraphFacts.of(module, self.library)
             for node in module.nodes:
@@ -373,7 +392,13 @@ class StageEngine:
         why: dict[int, set[int]] = {}
         for row in functions["why"].rows:
             why.setdefault(class_number(row.inputs[0]), set()).add(to_int(row.inputs[1]))
-        return Saturated(interner, classes, replaced, class_of, dict(ids), why, self.names, self.builds, answered)
+        fired: dict[str, set[int]] = {}
+        for row in functions[FIRED].rows if self.watched else ():
+            rule, kernel = map(to_int, row.inputs)
+            fired.setdefault(self.names[rule], set()).add(kernel >> CONTEXT_SHIFT)
+        return Saturated(
+            interner, classes, replaced, class_of, dict(ids), why, self.names, self.builds, answered, fired
+        )
 
 
 def _memory_folder() -> str | None:

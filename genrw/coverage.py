@@ -1,14 +1,21 @@
-"""`genrw rules cover`: which rules fire and survive over programs, and which guards were seen both ways."""
+"""`genrw rules cover`: which rules matter to programs, and which guards were seen both ways.
+
+A rule *fires* in a program if its left side matches there and its guard holds. It *survives* if the program that some
+stage gives would be another one without it: that can be asked of every rule, also of one that makes nothing of its own
+or only what others go on to rewrite.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
+from genrw.engine.answers import RuleUse
 from genrw.engine.examples import example_graphs
-from genrw.engine.ir import Module
+from genrw.engine.ir import Module, unshared, walk
 from genrw.engine.library import Library
 from genrw.engine.pipeline import Options, Pipeline, Trace
 from genrw.engine.structure import structure_key
@@ -20,7 +27,13 @@ from genrw.rulesets import load_library
 from genrw.settings import Settings
 from genrw.terminal import write, write_table
 
-_STEPS_TRIED = 8
+_T = TypeVar("_T")
+
+_TRIES = 64
+"""In how many programs a rule is left out before it counts as one that never survives."""
+
+_BATCH = 64
+"""How many programs share an e-graph."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +57,16 @@ class Row:
         return missing
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Step:
-    """One module taken through one stage."""
+    """One module taken through one stage; `made` are the rules that made values of the result."""
 
     before: Module
     after: Module
     stage: str
     options: Options
+    made: frozenset[str]
+    size: int
 
 
 @dataclass
@@ -59,108 +74,142 @@ class Coverage:
     """Collects what rules do in the programs that are added to it."""
 
     library: Library
-    trace: Trace = field(default_factory=Trace)
+    uses: dict[str, RuleUse] = field(default_factory=dict)
     steps: dict[str, list[Step]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.pipeline = Pipeline(self.library, ask_guards=True)
+        self.pipeline = Pipeline(self.library, watched=True)
 
-    def add_program(self, program: Program) -> None:
-        """Lower a program to the last stage."""
-        for module in program.modules:
-            self.add(module, program.stages[-1], program.options)
+    def add(self, programs: Sequence[Program]) -> None:
+        """Lower programs to the last stage; those with the same options together."""
+        by_options: dict[Any, list[Program]] = {}
+        for program in programs:
+            by_options.setdefault(program.options.key, []).append(program)
+        for alike in by_options.values():
+            modules = [m for program in alike for m in program.modules]
+            for batch in _batches(modules):
+                self._lower(batch, alike[0].options)
 
-    def add(self, module: Module, last: str, options: Options) -> None:
-        """Lower one module, stage by stage."""
-        stages = self.library.stages
-        first = stages.index(module.stage) + 1 if module.stage else 0
-        for stage in stages[first : stages.index(last) + 1]:
+    def _lower(self, modules: Sequence[Module], options: Options) -> None:
+        """Lower modules stage by stage, and note what rules did."""
+        current = [replace(m, name=f"m{i}", target=options.target) for i, m in enumerate(modules)]
+        for i, stage in enumerate(self.library.stages):
+            todo = [m for m in current if self.pipeline.done(m) < i]
             trace = Trace()
-            (lowered,) = self.pipeline.lower([module], stage, options, trace)
-            self.trace.add(trace)
-            for key in trace.fired - trace.survived:
-                self.steps.setdefault(key, []).append(Step(module, lowered, stage, options))
-            module = lowered
+            lowered = dict(zip((m.name for m in todo), self.pipeline.lower(todo, stage, options, trace), strict=True))
+            self._note(todo, lowered, stage, options, trace)
+            current = [lowered.get(m.name, m) for m in current]
 
-    def survived(self, key: str) -> bool:
-        """Did a rule make a value of some stage's output, or would some output be another without it?
+    def _note(
+        self, modules: Iterable[Module], lowered: Mapping[str, Module], stage: str, options: Options, trace: Trace
+    ) -> None:
+        self._count(trace.uses)
+        for module in modules:
+            made = frozenset(key for key, names in trace.survived.items() if module.name in names)
+            size = sum(1 for _ in walk(module.root))
+            step = Step(module, lowered[module.name], stage, options, made, size)
+            for key, names in trace.fired.items():
+                if module.name in names:
+                    self.steps.setdefault(key, []).append(step)
 
-        The second is what can be asked of rules that make nothing of their own or only what others rewrite.
-        """
-        if key in self.trace.survived:
-            return True
-        steps = self.steps.get(key, [])
-        pipeline = Pipeline(without(self.library, key)) if steps else None
-        return pipeline is not None and any(_differs(step, pipeline) for step in steps[:_STEPS_TRIED])
+    def _count(self, uses: Mapping[str, RuleUse]) -> None:
+        for key, use in uses.items():
+            total = self.uses.setdefault(key, RuleUse())
+            total.taken += use.taken
+            total.refused += use.refused
 
     def add_examples(self) -> list[Diagnostic]:
-        """Run the rules' own examples, each rule alone; gives the problems met."""
+        """Ask the guards in the rules' own examples, each rule alone; gives the problems met."""
         problems: list[Diagnostic] = []
         for rule in self.library.rules:
-            for example in rule.examples:
+            for example in rule.examples if rule.guard is not None else ():
                 try:
                     for graph in example_graphs(self.library, rule, example):
-                        self.trace.note(graph)
+                        self._count(graph.answered.uses)
                 except GenrwError as problem:
                     problems += problem.diagnostics
         return problems
 
     def rows(self) -> list[Row]:
         """What was seen of each rule, both directions of those that have two."""
-        return [
-            self._row(rule, key)
+        keys = [
+            (rule, key)
             for rule in self.library.rules
             for key in ((rule.name, f"{rule.name}/reverse") if rule.both_ways else (rule.name,))
         ]
+        survivors = self._survivors()
+        return [self._row(rule, key, key in survivors) for rule, key in keys]
 
-    def _row(self, rule: RuleDecl, key: str) -> Row:
-        use = self.trace.uses.get(key)
-        guarded = rule.guard is not None
-        return Row(
-            rule,
-            key,
-            key in self.trace.fired,
-            self.survived(key),
-            (use.taken if use else 0) if guarded else None,
-            (use.refused if use else 0) if guarded else None,
-        )
+    def _row(self, rule: RuleDecl, key: str, survived: bool) -> Row:
+        use = self.uses.get(key, RuleUse())
+        counts = (use.taken, use.refused) if rule.guard is not None else (None, None)
+        return Row(rule, key, key in self.steps, survived, *counts)
+
+    # ---- leaving rules out
+
+    def _survivors(self) -> set[str]:
+        """The rules that survive, found by leaving each out: first where it made a value, and in small programs."""
+        waiting = {
+            key: iter(sorted(steps, key=lambda step: (key not in step.made, step.size))[:_TRIES])
+            for key, steps in self.steps.items()
+        }
+        found: set[str] = set()
+        while waiting:
+            probes = [(key, step) for key, steps in waiting.items() if (step := next(steps, None)) is not None]
+            found.update(self._changing(probes))
+            tried = {key for key, _ in probes}
+            waiting = {key: steps for key, steps in waiting.items() if key in tried - found}
+        return found
+
+    def _changing(self, probes: Iterable[tuple[str, Step]]) -> Iterator[str]:
+        """The rules without which their step gives something else."""
+        alike: dict[Any, list[tuple[str, Step]]] = {}
+        for key, step in probes:
+            alike.setdefault((step.stage, step.options.key), []).append((key, step))
+        for group in alike.values():
+            for batch in _batches(group):
+                for (key, step), outcome in zip(batch, self._without(batch), strict=True):
+                    if _differs(key, step, outcome):
+                        yield key
+
+    def _without(self, probes: Sequence[tuple[str, Step]]) -> list[Module | None]:
+        """What steps of one stage give, each without its rule; None if nothing."""
+        stage, options = probes[0][1].stage, probes[0][1].options
+        modules = unshared([step.before for _, step in probes])
+        try:
+            return self.pipeline.step_without(modules, stage, options, [key for key, _ in probes])
+        except GenrwError:
+            # Without some rule the others make no end, or nonsense: each on its own shows which.
+            return [None] if len(probes) == 1 else [o for probe in probes for o in self._without([probe])]
 
 
-def without(library: Library, key: str) -> Library:
-    """The library without a rule, or without one direction of it."""
-    name, _, reverse = key.partition("/")
+def _differs(key: str, step: Step, outcome: Module | None) -> bool:
+    """Is the outcome without a rule another program?
 
-    def kept(rule: RuleDecl) -> RuleDecl | None:
-        if rule.name != name:
-            return rule
-        if not rule.both_ways:
-            return None
-        left, right = (rule.left, rule.right) if reverse else (rule.right, rule.left)
-        return replace(rule, left=left, right=right, both_ways=False)
-
-    rules = tuple(rule for rule in map(kept, library.rules) if rule is not None)
-    return replace(library, rules=rules)
-
-
-def _differs(step: Step, pipeline: Pipeline) -> bool:
-    try:
-        (lowered,) = pipeline.lower([step.before], step.stage, step.options)
-    except GenrwError:
+    Of programs that cost the same, the extractor's choice may hang on any rule. So where the rule made no value of the
+    result, other operators must be there or other attributes, not just other connections.
+    """
+    if outcome is None:
         return True
-    return structure_key(lowered) != structure_key(step.after)
+    if key in step.made:
+        return structure_key(outcome) != structure_key(step.after)
+    return _parts(outcome) != _parts(step.after)
+
+
+def _parts(module: Module) -> tuple[Any, Counter[Any]]:
+    return module.schedule, Counter((node.op, node.attributes) for node in walk(module.root))
+
+
+def _batches(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    for i in range(0, len(items), _BATCH):
+        yield items[i : i + _BATCH]
 
 
 def cover_files(programs: Sequence[Program], settings: Settings, as_json: bool) -> int:
-    """Lower programs and the rules' examples and print what was seen; 1 if something is still to be seen."""
-    library = load_library(settings.rules, shipped=settings.shipped)
-    coverage = Coverage(library)
-    problems: list[Diagnostic] = []
-    for program in programs:
-        try:
-            coverage.add_program(program)
-        except GenrwError as problem:
-            problems += problem.diagnostics
-    problems += coverage.add_examples()
+    """Lower programs, ask guards in the rules' examples and print what was seen; 1 if something is still to be seen."""
+    coverage = Coverage(load_library(settings.rules, shipped=settings.shipped))
+    coverage.add(programs)
+    problems = coverage.add_examples()
     if problems:
         raise GenrwError(problems)
     return show(coverage.rows(), as_json)

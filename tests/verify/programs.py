@@ -748,6 +748,240 @@ def _shapes() -> dict[str, str]:
     }
 
 
+def _corners() -> dict[str, str]:
+    """What rules do that the programs above have no need of."""
+    return {
+        "algebra": """
+            x = @param:x -> float{5, 8}
+            y = @param:y -> float{5, 8}
+            c = @param:c -> bool{5, 8}
+            i = @param:i -> int32{5, 8}
+            positive = relu(x)
+            a = relu(positive)
+            same = max(y, y)
+            either = where(c, same, same)
+            b = exp(either)
+            down = neg(x)
+            up = neg(down)
+            d = sin(up)
+            away = neg(y)
+            e = abs(away)
+            no = logical_not(c)
+            yes = logical_not(no)
+            f = logical_and(yes, c)
+            once = mul(x, 1.0)
+            g = cos(once)
+            h = div(1.0, x)
+            plus = add(i, 0)
+            minus = sub(plus, 0)
+            whole = div(minus, 1)
+            j = mul(whole, whole)
+            k = div(y, 4.0)
+            @return(a, b, d, e, f, g, h, j, k)""",
+        "conversions": """
+            x = @param:x -> half{7, 9}
+            h = @param:h -> half{7, 9}
+            f = @param:f -> float{7, 9}
+            i = @param:i -> int8{7, 9}
+            wide = convert[target_type=float](x)
+            a = convert[target_type=double](wide)
+            middle = convert[target_type=int32](i)
+            b = convert[target_type=int64](middle)
+            same = convert[target_type=int8](i)
+            c = neg(same)
+            narrow = convert[target_type=half](f)
+            d = exp(narrow)
+            e = less(x, h)
+            @return(a, b, c, d, e)""",
+        "moves": """
+            x = @param:x -> float{6, 8}
+            y = @param:y -> float{6, 8}
+            t = transpose[permutation={1, 0}](x)
+            u = transpose[permutation={1, 0}](y)
+            total = add(t, u)
+            power = exp(total)
+            a = transpose[permutation={1, 0}](power)
+            around = reverse[axes={0, 1}](x)
+            columns = reverse[axes={0}](around)
+            b = relu(columns)
+            part = slice[axes={1}, starts={1}, ends={8}](y)
+            parts = slice[axes={1}, starts={0}, ends={6}, steps={2}](part)
+            p = pad[pads={0, 1, 0, 0}](parts)
+            q = pad[pads={0, 2, 0, 2}](p)
+            c = neg(q)
+            @return(a, b, c)""",
+        "moves_of_nothing": """
+            x = @param:x -> float{1, 6, 1, 8}
+            none = @param:none -> float{0, 6, 1, 8}
+            v = reverse[axes={0, 2}](x)
+            s = slice[axes={1}, starts={0}, ends={6}](v)
+            p = pad[pads={0, 0, 0, 0, 0, 0, 0, 0}](s)
+            one = concat[axis=0](p)
+            first = concat[axis=0](none, one)
+            last = concat[axis=0](first, none)
+            r = reshape[dims={1, 6, 1, 8}](last)
+            t = transpose[permutation={2, 1, 0, 3}](r)
+            f = flatten[axis=2](t)
+            fill = pad[pads={1, 0, 0, 0, 0, 0, 0, 0}, value=2](none)
+            full = flatten[axis=2](fill)
+            z = add(f, full)
+            @return(z)""",
+        "cut_and_sliced": """
+            x = @param:x -> half{9, 12}
+            p = pad[pads={-2, 0, -1, -3}](x)
+            s = slice[axes={1}, starts={0}, ends={9}, steps={2}](p)
+            r = exp(s)
+            @return(r)""",
+        "broadcasts_of_broadcasts": """
+            x = @param:x -> float{1, 8}
+            y = @param:y -> float{4, 6, 8}
+            w = @param:w -> float{1}
+            a = multibroadcast[out_lens={6, 8}](x)
+            b = multibroadcast[out_lens={4, 6, 8}](a)
+            product = mul(b, y)
+            r = add(product, w)
+            @return(r)""",
+        "layouts_of_layouts": """
+            x = @param:x -> float{2, 3, 4}
+            y = @param:y -> float{2, 12}
+            t = transpose[permutation={1, 2, 0}](x)
+            m = reshape[dims={12, 2}](t)
+            u = transpose[permutation={1, 0}](m)
+            a = exp(u)
+            n = reshape[dims={0, -1}](x)
+            b = sub(n, y)
+            @return(a, b)""",
+        "layouts_that_do_not_nest": """
+            x = @param:x -> float{6, 8}
+            y = @param:y -> float{4, 6}, {8, 1}
+            z = @param:z -> float{4, 6}, {8, 1}
+            i = @param:i -> int32{10}
+            s = slice[axes={1}, starts={1}, ends={6}](x)
+            m = reshape[dims={5, 6}](s)
+            t = transpose[permutation={1, 0}](m)
+            a = relu(t)
+            n = reshape[dims={3, 8}](y)
+            p = pad[pads={0, 1, 0, 1}](n)
+            b = exp(p)
+            o = reshape[dims={3, 8}](z)
+            g = gather[axis=1](o, i)
+            c = sin(g)
+            @return(a, b, c)""",
+        "shifted_layout": """
+            x = @param:x -> float{6, 4}, {8, 1}
+            m = reshape[dims={24}](x)
+            s = slice[axes={0}, starts={8}, ends={22}](m)
+            r = relu(s)
+            @return(r)""",
+        "chunks_of_short_rows": """
+            x = @param:x -> float{512, 4}, {8, 1}
+            r = relu(x)
+            @return(r)""",
+        "pads_of_edges": """
+            x = @param:x -> float{5, 7}
+            p = pad[pads={0, 2, 3, 0}, mode=edge](x)
+            q = pad[pads={1, 2, 3, 4}, mode=edge](x)
+            s = slice[axes={0, 1}, starts={1, 2}, ends={9, 11}](q)
+            r = sub(p, s)
+            @return(r)""",
+        "axes_of_one_place": """
+            x = @param:x -> float{1, 5}
+            y = @param:y -> float{4, 8}, {0, 1}
+            i = @param:i -> int32{4}
+            p = pad[pads={2, 0, 1, 3}, mode=reflect](x)
+            g = gather[axis=0](y, i)
+            r = add(p, g)
+            @return(r)""",
+        "inside_of_pad": """
+            x = @param:x -> float{32, 32}
+            e = exp(x)
+            p = pad[pads={2, 1, 2, 1}, value=-1](e)
+            s = slice[axes={0, 1}, starts={2, 1}, ends={34, 33}](p)
+            @return(s)""",
+        "repeated_rows_moved": """
+            x = @param:x -> float{9, 131}
+            w = @param:w -> float{9, 1}
+            d = sub(x, w)
+            v = reverse[axes={1}](d)
+            p = pad[pads={0, 3, 0, 2}](d)
+            q = slice[axes={1}, starts={1}, ends={132}](p)
+            total = add(v, q)
+            r = reduce_sum[axes={1}](total)
+            @return(r)""",
+        "rows_that_do_not_nest": """
+            x = @param:x -> float{10, 3, 4}, {40, 8, 1}
+            m = reshape[dims={6, 5, 4}](x)
+            r = reduce_sum[axes={1}](m)
+            @return(r)""",
+        "folds_of_folds": """
+            x = @param:x -> float{4, 6, 20}
+            a = reduce_sum[axes={2}](x)
+            b = reduce_sum[axes={1}](a)
+            @return(b)""",
+        "position_of_one": """
+            x = @param:x -> float{70, 1}
+            a = argmax[axis=1](x)
+            @return(a)""",
+    }
+
+
+def _written_lower() -> dict[str, str]:
+    """Programs that begin at a later stage, or under a schedule of their own."""
+    return {
+        "rows_of_one_element": """
+            @module main [stage=simplify, target=gfx942]
+            x = @param:x -> float{300, 1}
+            s = reduce_sum[axes={1}](x)
+            y = div(x, s)
+            @return(y)""",
+        "rows_of_one_element_in_lanes": """
+            @module main [stage=simplify, target=gfx942, schedule={algo=subwave}]
+            x = @param:x -> float{512, 1}
+            s = reduce_sum[axes={1}](x)
+            y = div(x, s)
+            @return(y)""",
+        "columns_in_steps": """
+            @module main [target=gfx942, schedule={algo=subwave}]
+            x = @param:x -> float{4100, 9}
+            s = reduce_sum[axes={0}](x)
+            @return(s)""",
+        "tiles_of_48": """
+            @module main [target=gfx942, schedule={algo=tile}]
+            x = @param:x -> float{80, 48}
+            t = transpose[permutation={1, 0}](x)
+            r = relu(t)
+            @return(r)""",
+        "table_of_indices": """
+            @module main [stage=blockwise, target=gfx942, schedule={algo=flat, block_size=256, lanes=256, vector=1, share=1, steps=1, grid=4}, space={1024}]
+            x = @param:x -> float{8, 256}
+            t = @param:t -> int32{4}
+            z_output = @param:z_output -> float{4, 256}
+            i = global_id
+            g = gather_index[input_shape={8, 256}, axis=0](t, i)
+            v = load(x, g)
+            store = store(z_output, i, v)
+            @return(store)""",
+        "rows_by_hand": """
+            @module main [stage=lanewise, target=gfx942, schedule={algo=wave, block_size=256, lanes=64, vector=1, share=4, steps=1, grid=2}, space={8, 256}, axes={1}]
+            x = @param:x -> float{8, 256}
+            z_output = @param:z_output -> float{16}
+            i = global_id
+            row = idiv(i, 64)
+            lane = lane_id
+            start = imul(row, 256)
+            first = iadd(start, lane)
+            v = strided_load[size=4, stride=64](x, first)
+            sixth = load(x, 5)
+            share = lane_reduce[op=sum](v)
+            all = dpp_reduce[op=sum](share)
+            s = add(all, sixth)
+            own = elect[lanes=64](row)
+            place = imul(own, 2)
+            store = store(z_output, place, s)
+            @return(store)""",
+    }
+
+
 SEED_TABLE = {
     **_pointwise(),
     **_index_maps(),
@@ -756,7 +990,9 @@ SEED_TABLE = {
 COMPOSED = {**_rows(), **_positions()}
 BY_TYPE = {**_types(), **_typed_reductions()}
 UPSTREAM_SHAPES = _shapes()
-PROGRAMS = {**SEED_TABLE, **COMPOSED, **BY_TYPE, **UPSTREAM_SHAPES}
+CORNERS = _corners()
+PROGRAMS = {**SEED_TABLE, **COMPOSED, **BY_TYPE, **UPSTREAM_SHAPES, **CORNERS}
+WRITTEN_LOWER = _written_lower()
 
 MATRIX = ("add", "mul_add", "pad_mul_reduce", "gather_add_reduce", "softmax", "softmax_half", "layernorm")
 """Programs that are tried on every target."""
