@@ -105,6 +105,103 @@ _CPP_WORDS = frozenset(
 )
 
 
+# Kernels are C functions: these are there already, on one platform or another.
+_C_FUNCTIONS = frozenset(
+    [
+        "abort",
+        "abs",
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "assert",
+        "atan",
+        "atan2",
+        "atanh",
+        "cbrt",
+        "ceil",
+        "clock",
+        "copysign",
+        "cos",
+        "cosh",
+        "cospi",
+        "erf",
+        "erfc",
+        "erfcinv",
+        "erfinv",
+        "exit",
+        "exp",
+        "exp10",
+        "exp2",
+        "expm1",
+        "fabs",
+        "fdim",
+        "floor",
+        "fma",
+        "fmax",
+        "fmin",
+        "fmod",
+        "free",
+        "frexp",
+        "hypot",
+        "ilogb",
+        "isfinite",
+        "isinf",
+        "isnan",
+        "j0",
+        "j1",
+        "jn",
+        "labs",
+        "ldexp",
+        "lgamma",
+        "llabs",
+        "llrint",
+        "llround",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "logb",
+        "lrint",
+        "lround",
+        "malloc",
+        "max",
+        "memcmp",
+        "memcpy",
+        "memmove",
+        "memset",
+        "min",
+        "modf",
+        "nan",
+        "nearbyint",
+        "norm",
+        "normcdf",
+        "pow",
+        "printf",
+        "puts",
+        "rcbrt",
+        "realloc",
+        "remainder",
+        "rint",
+        "round",
+        "rsqrt",
+        "signbit",
+        "sin",
+        "sincos",
+        "sinh",
+        "sinpi",
+        "sqrt",
+        "tan",
+        "tanh",
+        "tgamma",
+        "trunc",
+        "y0",
+        "y1",
+        "yn",
+    ]
+)
+
+
 @dataclass(frozen=True)
 class Argument:
     """A kernel argument: its name in C++ and that of its parameter in the program, element type, C++ type, lengths,
@@ -137,7 +234,7 @@ def print_kernel(
     module: Module, library: Library, context: Mapping[str, Any], program: str = "", name: str | None = None
 ) -> KernelSource:
     """The HIP C++ of a module at the last stage. `program` is the `.gen` text it came from, for the heading."""
-    return _Printer(module, library, context, identifier(name or module.name, "kernel")).kernel(program)
+    return _Printer(module, library, context, _kernel_identifier(name or module.name)).kernel(program)
 
 
 def identifier(name: str, otherwise: str) -> str:
@@ -146,6 +243,11 @@ def identifier(name: str, otherwise: str) -> str:
     if not text or text[0].isdigit():
         text = f"{otherwise}_{text}"
     return f"{text}_" if text in _CPP_WORDS else text
+
+
+def _kernel_identifier(name: str) -> str:
+    text = identifier(name, "kernel")
+    return f"{text}_" if text in _C_FUNCTIONS else text
 
 
 _ENVIRONMENT = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, keep_trailing_newline=False)
@@ -649,10 +751,11 @@ def kernel_names(modules: Iterable[Module]) -> list[str]:
     taken: set[str] = set()
     names = []
     for module in modules:
-        name, count = identifier(module.name, "kernel"), 1
+        first, count = _kernel_identifier(module.name), 1
+        name = first
         while name in taken:
             count += 1
-            name = f"{identifier(module.name, 'kernel')}_{count}"
+            name = f"{first}_{count}"
         taken.add(name)
         names.append(name)
     return names
