@@ -271,7 +271,10 @@ class Pipeline:
                 rated.append((cost, schedule, graph.openers(root, node)))
         if not rated:
             shown = ", ".join(f"{k}={v}" for k, v in pinned.items())
-            raise error(f"no legal schedule of module `{module.name}` has {shown}", module.span)
+            found = [dict(graph.interner.attributes(node.attributes)) for _, node in kernels]
+            values = {k: ", ".join(map(str, dict.fromkeys(schedule[k] for schedule in found))) for k in pinned}
+            remedy = "; ".join(f"`{k}` may be {legal}" for k, legal in values.items())
+            raise error(f"no legal schedule of module `{module.name}` has {shown}", module.span, remedy)
         trace.schedules[module.name] = rated
         trace.note_survivors(rated[0][2], module)
         return replace(module, schedule=rated[0][1], stage=stage)

@@ -48,8 +48,9 @@ def _mapped(path: Path) -> Array:
     except OSError as problem:
         raise error(f"{path} cannot be read: {problem.strerror or problem}") from None
     except Exception as problem:  # numpy's reader raises whatever parsing a damaged header brings up
-        reason = str(problem).split("\n")[0]
-        raise error(f"{path} holds no array: {reason}", remedy="write it with numpy.save") from None
+        # What numpy says of other files is advice to load them unsafely.
+        reason = "" if "allow_pickle" in str(problem) else f": {str(problem).splitlines()[0]}"
+        raise error(f"{path} holds no array{reason}", remedy="write it with numpy.save") from None
     if not isinstance(array, np.ndarray):
         raise error(f"{path} holds several arrays", remedy="write one array with numpy.save")
     return array

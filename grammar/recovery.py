@@ -66,7 +66,8 @@ class Brackets:
         if char in _CLOSING:
             self.open.append(at)
             if len(self.open) > MAX_BRACKETS:
-                return Diagnostic(f"brackets are nested more than {MAX_BRACKETS} deep", span)
+                message = f"brackets are nested more than {MAX_BRACKETS} deep"
+                return Diagnostic(message, span, "give what is inside a name of its own")
             return None
         if not self.open:
             return Diagnostic(f"`{char}` closes no bracket", span, "remove it, or open its bracket")

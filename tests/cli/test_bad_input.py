@@ -44,18 +44,26 @@ PROGRAMS = {
 }
 
 RULES = {
-    "unbound variable": ("rule r\n  exp(x)\n  => exp(y)\n", "`y`"),
-    "unused variable": ("rule r\n  add(x, y)\n  => x\n  with n = 3\n", "`n`"),
-    "guard of the wrong type": ("rule r\n  exp(x) when x.lens\n  => x\n", ""),
+    "unbound variable": ("rule r\n  exp(x)\n  => exp(y)\n", "4:10: error: `y` is not bound by the left side"),
+    "unused variable": ("rule r\n  add(x, y)\n  => x\n  with n = 3\n", "3:10: error: `y` is bound and never used"),
+    "unused value": ("rule r\n  exp(x)\n  => x\n  with n = 3\n", "5:8: error: `n` is computed and never used"),
+    "guard of the wrong type": (
+        "rule r\n  exp(x) when x.lens\n  => x\n",
+        "3:15: error: the guard of `r` is (4, 2), not true or false",
+    ),
+    "guard that is a text": (
+        'rule r\n  exp(x) when "a"\n  => x\n',
+        "3:15: error: the guard is a text, not a condition",
+    ),
     "unknown operator": ("rule r\n  expp(x)\n  => x\n", "`expp`"),
     "unknown member": ("rule r\n  exp(x) when x.speed > 3\n  => x\n", "speed"),
     "same name twice": ("rule r\n  exp(x)\n  => x\nrule r\n  neg(x)\n  => x\n", "`r` is declared twice"),
-    "wrong arity": ("rule r\n  exp(x, y)\n  => x\n", ""),
-    "no right side": ("rule r\n  exp(x)\n", ""),
+    "wrong arity": ("rule r\n  exp(x, y)\n  => x\n", "3:3: error: `exp` takes 1 operand, not 2"),
+    "no right side": ("rule r\n  exp(x)\n", "3:9: error: the rule has no `=>`"),
     "deep parentheses": ("rule r\n  exp(x) when " + "(" * 10_000 + "1" + ")" * 10_000 + "\n  => x\n", "the guard is"),
     "deep patterns": ("rule r\n  " + "exp(" * 10_000 + "x" + ")" * 10_000 + "\n  => x\n", "nested"),
-    "no such stage": ("stage nowhere\nrule r\n  exp(x)\n  => x\n", ""),
-    "nonsense": ("%%% what\n", ""),
+    "no such stage": ("stage nowhere\nrule r\n  exp(x)\n  => x\n", "2:6: error: there is no stage `nowhere`"),
+    "nonsense": ("%%% what\n", "2:1: error: expected "),
     "target of nothing": ("target t : nothing\n  wave_size 32\n", "the base target `nothing`"),
 }
 
@@ -137,8 +145,25 @@ def test_rule_folders_that_are_none(genrw: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["nowhere/out.gen", "file/out.gen", "."])
-def test_places_that_cannot_be_written(genrw: Command, tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("command", ["lower", "emit"])
+def test_places_that_cannot_be_written(genrw: Command, tmp_path: Path, place: str, command: str) -> None:
     (tmp_path / "file").write_text("")
-    result = genrw("lower", "-", "-o", tmp_path / place, stdin=f"{X}y = exp(x)\n@return(y)\n")
+    result = genrw(command, "-", "-o", tmp_path / place, stdin=f"{X}y = exp(x)\n@return(y)\n")
     assert_told(result.status, result.out, result.err, "cannot be written: ")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file"]
+
+
+@pytest.mark.parametrize("command", [("run", "--save"), ("compile", "--target", "gfx942", "-o")])
+@pytest.mark.parametrize("place", ["file", "file/out"])
+def test_folders_that_cannot_be_written(genrw: Command, tmp_path: Path, place: str, command: tuple[str, ...]) -> None:
+    (tmp_path / "file").write_text("")
+    result = genrw(command[0], "-", *command[1:], tmp_path / place, stdin=f"{X}y = exp(x)\n@return(y)\n")
+    assert_told(result.status, result.out, result.err, "cannot be written: ")
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("file", "")]
+
+
+def test_a_schedule_that_is_not_legal(genrw: Command) -> None:
+    program = f"{X}y = exp(x)\n@return(y)\n"
+    result = genrw("lower", "-", "--schedule", "algo=block", stdin=program)
+    assert_told(result.status, result.out, result.err, "no legal schedule of module `main` has algo=block")
+    assert "  help: `algo` may be flat\n" in result.err
