@@ -346,6 +346,23 @@ def _index_maps() -> dict[str, str]:
             t = transpose[permutation={1, 0}](x)
             r = add(t, 1.0)
             @return(r)""",
+        "transpose_truths": """
+            x = @param:x -> bool{64, 128}
+            t = transpose[permutation={1, 0}](x)
+            r = logical_not(t)
+            @return(r)""",
+        "gather_nothing": """
+            x = @param:x -> float{5, 3}
+            i = @param:i -> int32{0}
+            g = gather[axis=0](x, i)
+            r = neg(g)
+            @return(r)""",
+        "concat_with_nothing": """
+            x = @param:x -> float{0, 4}
+            y = @param:y -> float{5, 4}
+            c = concat[axis=0](x, y)
+            r = neg(c)
+            @return(r)""",
         "transpose_four": """
             x = @param:x -> float{2, 3, 4, 5}
             t = transpose[permutation={3, 1, 0, 2}](x)
@@ -573,6 +590,29 @@ def _reductions() -> dict[str, str]:
             x = @param:x -> float{4, 256, 2, 2}, {1024, 1, 512, 256}
             r = reduce_mean[axes={2, 3}](x)
             @return(r)""",
+        "nothing_of_rows": """
+            x = @param:x -> float{0, 7}
+            m = reduce_max[axes={1}](x)
+            d = sub(x, m)
+            @return(d, m)""",
+        "folds_of_nothing": """
+            x = @param:x -> bool{3, 0, 2}
+            a = reduce_any[axes={1}](x)
+            b = reduce_all[axes={1}](x)
+            @return(a, b)""",
+        "sum_of_pads_alone": """
+            x = @param:x -> float{4, 0}
+            p = pad[pads={0, 1, 0, 1}, value=3](x)
+            r = reduce_sum[axes={1}](p)
+            @return(r)""",
+        "truths_of_long_rows": """
+            x = @param:x -> float{3, 70001}
+            m = reduce_mean[axes={1}](x)
+            b = less(x, m)
+            w = where(b, x, m)
+            a = reduce_any[axes={1}](b)
+            n = logical_and(b, a)
+            @return(b, w, a, n)""",
         "sum_of_nothing": """
             x = @param:x -> float{4, 0}
             r = reduce_sum[axes={1}](x)
@@ -996,3 +1036,10 @@ WRITTEN_LOWER = _written_lower()
 
 MATRIX = ("add", "mul_add", "pad_mul_reduce", "gather_add_reduce", "softmax", "softmax_half", "layernorm")
 """Programs that are tried on every target."""
+
+SEED_CASES = (
+    *("add", "mul", "mul_add", "pad_add", "reverse_add", "gather_pointwise", "concat_pointwise"),
+    *("reduce_sum", "reduce_max", "mul_reduce", "pad_reduce", "gather_reduce", "concat_reduce", "reverse_reduce"),
+    *("pad_mul_reduce", "gather_add_reduce"),
+)
+"""The cases of the seed's verify table."""

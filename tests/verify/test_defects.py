@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -210,6 +211,21 @@ def test_a_removed_fence_is_caught() -> None:
         edited(FENCED, ("reduce_waves[op=sum]", "reduce_waves[op=sum, fence=false]")),
         softmax_program("float", (3, 256), 1),
     )
+
+
+def test_a_removed_barrier_is_caught() -> None:
+    """The barrier of the printed kernel, between writing a tile and reading it."""
+    program = load(TRANSPOSE, schedule={"algo": "tile"})
+    inputs, want = inputs_and_reference(TRANSPOSE)
+    (kernel,) = program.kernels()
+    assert kernel.text.count("gen::barrier();") == 1
+    unordered = replace(kernel, text=kernel.text.replace("gen::barrier();", ""))
+
+    def right(printed: KernelSource, order: int) -> bool:
+        return not differences(program, {"r": run_kernel(printed, inputs, order)["z_output"]}, want)
+
+    assert all(right(kernel, order) for order in ORDERS)
+    assert not all(right(unordered, order) for order in ORDERS)
 
 
 def test_a_tile_waits_for_its_memory() -> None:

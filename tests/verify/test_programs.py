@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
-from programs import MATRIX, PROGRAMS, SEED_TABLE
+from programs import MATRIX, PROGRAMS, SEED_CASES, SEED_TABLE
 from support import (
     AMD_TARGETS,
     WAVE32,
@@ -39,6 +41,13 @@ def test_program(name: str) -> None:
 def test_program_on_every_target(name: str, target: str) -> None:
     check_every_stage(PROGRAMS[name], target)
     check_compiles(PROGRAMS[name], target)
+
+
+@pytest.mark.parametrize("target", AMD_TARGETS)
+def test_seed_cases_compile_for_every_target(target: str) -> None:
+    """All of them as one file, lowered in one call."""
+    modules = [f"@module {name}\n{dedent(PROGRAMS[name]).strip()}\n" for name in SEED_CASES]
+    check_compiles("".join(modules), target)
 
 
 @pytest.mark.parametrize("name", MATRIX)
