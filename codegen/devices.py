@@ -44,8 +44,8 @@ class HostDevice:
         names = list(program.results)
 
         def run(inputs: Mapping[str, object], *, threads: int | None = None, order: int = 0) -> dict[str, Any]:
-            check_names(program, inputs)
-            written = [kernel(inputs, threads=threads, order=order).values() for kernel in loaded]
+            given = given_inputs(program, inputs)
+            written = [kernel(given, threads=threads, order=order).values() for kernel in loaded]
             return dict(zip(names, (array for arrays in written for array in arrays), strict=True))
 
         return run
@@ -63,11 +63,11 @@ class InterpretDevice:
         names = list(program.results)
 
         def run(inputs: Mapping[str, Any], *, precise: bool = False) -> dict[str, Any]:
-            check_names(program, inputs)
+            all_given = given_inputs(program, inputs)
             arrays: list[Any] = []
             for module in program.modules:
                 taken = {p.attribute("name") for p in module.parameters}
-                given = {name: array for name, array in inputs.items() if name in taken}
+                given = {name: array for name, array in all_given.items() if name in taken}
                 context = program.context(module)
                 results = interpret(module, program.library, context, given, precise=precise)
                 arrays += results.values()
@@ -76,13 +76,14 @@ class InterpretDevice:
         return run
 
 
-def check_names(program: Program, inputs: Mapping[str, object]) -> None:
-    """GenrwError for inputs that no parameter is called."""
+def given_inputs(program: Program, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The inputs, with the usual values of those that are not given; GenrwError for some that no parameter is called."""
     unknown = [name for name in inputs if name not in program.inputs]
     if unknown:
         names = ", ".join(program.inputs)
         remedy = f"its inputs are {names}" if names else "it has no inputs"
         raise error(f"the program has no input `{unknown[0]}`", remedy=remedy)
+    return {**program.defaults, **inputs}
 
 
 _ALWAYS: dict[str, Device] = {d.name: d for d in (HostDevice(), InterpretDevice())}

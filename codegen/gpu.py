@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from genrw.codegen.compilers import device_header
-from genrw.codegen.devices import Prepared, check_names
+from genrw.codegen.devices import Prepared, given_inputs
 from genrw.codegen.gpu_arrays import DeviceArray, DeviceView, device_view, packed_strides
 from genrw.codegen.gpu_runtime import GpuRuntime
 from genrw.codegen.layout import Array, check_array, from_memory, memory_size, to_memory
@@ -104,7 +104,7 @@ class GpuProgram:
     def __call__(
         self, inputs: Mapping[str, Any], *, stream: int = 0, out: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        check_names(self.program, inputs)
+        inputs = given_inputs(self.program, inputs)
         given = {name: self._input(name, value, stream) for name, value in inputs.items()}
         on_gpu = bool(out) or any(isinstance(value, DeviceView) for value in given.values())
         names = iter(self.program.results)

@@ -34,7 +34,7 @@ def launch_table(program: Program, kernels: Sequence[Built]) -> dict[str, Any]:
         "format": FORMAT,
         "target": target.name,
         "wave_size": target.member("wave_size"),
-        "inputs": [_tensor(name, node) for name, node in program.inputs.items()],
+        "inputs": [_input(name, node) for name, node in program.inputs.items()],
         "results": [_tensor(name, node) for name, node in program.results.items()],
         "kernels": [_kernel(m, k, results) for m, k, results in _with_results(program, lowered, kernels)],
     }
@@ -49,6 +49,12 @@ def _with_results(
         (module, kernel, {a.parameter: next(names) for a in kernel.source.arguments if a.written})
         for module, kernel in zip(lowered.modules, kernels, strict=True)
     ]
+
+
+def _input(name: str, node: Node) -> dict[str, Any]:
+    """An input; one with a usual value names the `.npy` file that holds it."""
+    file = node.attribute("file")
+    return _tensor(name, node) | ({"file": file} if file else {})
 
 
 def _tensor(name: str, node: Node) -> dict[str, Any]:

@@ -272,6 +272,7 @@ class _Builder:
             ("dtype", type_.dtype),
             ("lens", type_.lens),
             ("strides", type_.strides or ()),
+            ("file", instruction.file or ""),
         )
         shown = instruction.names[0] if instruction.names else name
         node = Node(op, attributes, (), type_, shown, instruction.span)

@@ -103,9 +103,8 @@ class _Writer:
         self.names[id(node)] = name
 
     def _parameter(self, node: Node) -> tree.Instruction:
-        return tree.Instruction(
-            (self.names[id(node)],), "@param", param=node.attribute("name"), type=type_node(node.type)
-        )
+        name, file = node.attribute("name"), node.attribute("file") or None
+        return tree.Instruction((self.names[id(node)],), "@param", param=name, file=file, type=type_node(node.type))
 
     def _inline(self, order: list[Node]) -> set[int]:
         """Constants that can be written as numbers where they are used."""

@@ -37,6 +37,14 @@ def read_array(path: str | Path, parameter: Node) -> Array:
     return np.array(stored, dtype=numpy_dtype(wanted.dtype))
 
 
+def read_beside(program: str, file: str, parameter: Node) -> Array:
+    """The array in a file that a program names, which lies in the program's folder or below."""
+    folder = Path(program).parent
+    if Path(file).is_absolute() or not (folder / file).resolve().is_relative_to(folder.resolve()):
+        raise error(f"the file `{file}` lies outside of the program's folder", parameter.span, "move it there")
+    return read_array(folder / file, parameter)
+
+
 def _mapped(path: Path) -> Array:
     """A file's array, mapped into memory, so that a wrong one is refused before it is read."""
     try:

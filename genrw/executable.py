@@ -63,7 +63,7 @@ class Executable:
         if twice is not None:
             raise error(f"the input `{twice}` is given twice")
         bound |= named
-        missing = next((name for name in self.inputs if name not in bound), None)
+        missing = next((name for name in self.inputs if name not in bound and name not in self.program.defaults), None)
         if missing is not None:
             raise error(f"the input `{missing}` is missing", remedy=self._takes())
         return bound

@@ -43,7 +43,8 @@ def pipeline_of(library: Library) -> Pipeline:
 class Program:
     """Modules at some stage, with the rules and options that they are lowered by.
 
-    `origin` holds the modules as loaded; `target_chosen` says that the call or a header chose the target.
+    `origin` holds the modules as loaded; `target_chosen` says that the call or a header chose the target. `arrays`
+    are the contents of files that parameters name; others lie beside the program's own file.
     """
 
     modules: tuple[Module, ...]
@@ -52,6 +53,7 @@ class Program:
     source: Source
     origin: tuple[Module, ...] = ()
     target_chosen: bool = True
+    arrays: Mapping[str, Any] = field(default_factory=dict, compare=False)
     trace: Trace = field(default_factory=Trace, compare=False)
 
     @classmethod
@@ -78,7 +80,7 @@ class Program:
 
     def with_options(self, options: Options) -> Program:
         """The program as loaded, under other options."""
-        return Program.parse(self.source, self.library, options)
+        return replace(Program.parse(self.source, self.library, options), arrays=self.arrays)
 
     def with_modules(self, modules: tuple[Module, ...]) -> Program:
         """Other modules with this program's rules and options."""
@@ -141,6 +143,17 @@ class Program:
                         "rename one of the parameters",
                     )
         return found
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """The arrays that stand for parameters which a caller does not give."""
+        from genrw.arrays import read_beside
+
+        files = {name: p.attribute("file") for name, p in self.inputs.items() if p.attribute("file")}
+        return {
+            name: self.arrays[file] if file in self.arrays else read_beside(self.source.name, file, self.inputs[name])
+            for name, file in files.items()
+        }
 
     @cached_property
     def results(self) -> dict[str, Node]:

@@ -73,6 +73,7 @@ def read_inputs(program: Program, given: Sequence[str], seed: int) -> dict[str, 
     """Arrays for all inputs: those given as `name=file.npy`, random ones for the others."""
     files = _input_files(program, given)
     arrays = {name: read_array(path, program.inputs[name]) for name, path in files.items()}
+    arrays = {**program.defaults, **arrays}
     if len(arrays) == len(program.inputs):
         return arrays
     drawn: dict[str, Array] = {}

@@ -81,8 +81,9 @@ class GenBuilder(Builder):
         )
 
     def param(self, c: list[Any]) -> Instruction:
-        names, op, type_ = c
-        return self._instruction(names, op, "@param", type_.span.end, param=op.value.partition(":")[2], type=type_)
+        names, op, file, type_ = c
+        name, path = op.value.partition(":")[2], file and string(self.source, file)
+        return self._instruction(names, op, "@param", type_.span.end, param=name, file=path, type=type_)
 
     def literal(self, c: list[Any]) -> Instruction:
         names, op, elements, type_ = c

@@ -41,7 +41,7 @@ def print_instruction(instruction: Instruction) -> str:
 
 def _print_operation(instruction: Instruction) -> str:
     if instruction.param is not None:
-        return f"@param:{instruction.param}"
+        return f"@param:{instruction.param}" + (f" = {show_string(instruction.file)}" if instruction.file else "")
     if instruction.literal is not None:
         return f"@literal{{{', '.join(map(show_number, instruction.literal))}}}"
     attributes = print_attributes(instruction.attributes) if instruction.attributes else ""

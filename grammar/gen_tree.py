@@ -80,7 +80,8 @@ Operand = Ref | NumberOperand
 class Instruction:
     """`names = op[attributes](operands) -> type`.
 
-    `op` is without its `gpu::gen::` prefix. Parameters have op "@param" and their name in `param`; literals
+    `op` is without its `gpu::gen::` prefix. Parameters have op "@param" and their name in `param`, the file
+    with their usual value in `file`; literals
     have op "@literal" and their elements in `literal`; the return has op "@return".
     """
 
@@ -90,6 +91,7 @@ class Instruction:
     operands: tuple[Operand, ...] = ()
     type: TypeNode | None = None
     param: str | None = None
+    file: str | None = None
     literal: tuple[int | float | bool, ...] | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     op_span: Span = field(default=NOWHERE, compare=False, repr=False)

@@ -85,6 +85,9 @@ def test_operation() -> None:
 
 
 def test_parameter_and_literal() -> None:
+    assert only('x = @param:w = "a b/w.npy" -> {8}') == Instruction(
+        ("x",), "@param", type=TypeNode("tensor", None, (8,)), param="w", file="a b/w.npy"
+    )
     assert only("x = @param:a.b -> {8}") == Instruction(
         ("x",), "@param", type=TypeNode("tensor", None, (8,)), param="a.b"
     )

@@ -60,6 +60,13 @@ instructions = st.one_of(
     st.builds(g.Instruction, results, dotted, attributes, operands, st.none() | types),
     st.builds(lambda n, t, p: g.Instruction(n, "@param", type=t, param=p), results, types, dotted),
     st.builds(
+        lambda n, t, p, f: g.Instruction(n, "@param", type=t, param=p, file=f),
+        results,
+        types,
+        dotted,
+        st.text(min_size=1),
+    ),
+    st.builds(
         lambda n, t, xs: g.Instruction(n, "@literal", type=t, literal=tuple(xs)),
         results,
         types,
