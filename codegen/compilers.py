@@ -42,12 +42,17 @@ def device_header() -> str:
     return (Path(__file__).parent / "device" / "gen.hpp").read_text(encoding="utf-8")
 
 
+def kernel_text(source: str) -> str:
+    """A kernel's source without the line that includes the device header."""
+    return _INCLUDE.sub("", source)
+
+
 def translation_unit(source: str, kernel: str) -> str:
     """The device header and a kernel's source as one text, marked so that messages name the source's lines.
 
     Printed sources say `#include "gen.hpp"`; here the header is in place already.
     """
-    body = _INCLUDE.sub("", source)
+    body = kernel_text(source)
     return f'#line 1 "gen.hpp"\n{device_header()}\n#line 1 "{kernel}.hip"\n{body}\n'
 
 

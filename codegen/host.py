@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from genrw.codegen.compilers import host_compiler, translation_unit
+from genrw.codegen.compilers import host_compiler, kernel_text, translation_unit
 from genrw.grammar.cache import cache_folder, cache_key, read_entry, write_entry
 from genrw.grammar.diagnostics import error
 
@@ -55,6 +55,7 @@ class HostKernel:
     block: int
     cooperative: bool
     _library: ctypes.CDLL = field(repr=False)
+    _entry: str = "gen_run"
 
     def launch(self, arrays: Sequence[Argument], groups: int, *, threads: int | None = None, order: int = 0) -> None:
         """Run `groups` workgroups over arrays, in place; numbers stand for arguments that are not pointers.
@@ -69,13 +70,21 @@ class HostKernel:
 
         def run(bounds: tuple[int, int]) -> int:
             memory = _lane_memory(self._memory_bytes)
-            return int(self._library.gen_run(pointers, *bounds, order, memory))
+            return int(self._run(pointers, *bounds, order, memory))
 
         count = min(groups, threads if threads is not None else self._threads(held))
         ranges = list(pairwise(groups * i // count for i in range(count + 1))) if count > 0 else []
         for status in [run(r) for r in ranges] if count < 2 else list(_pool().map(run, ranges)):
             if status != 0:
                 raise error(f"kernel {self.name}: {_FAILURES[status]}")
+
+    @cached_property
+    def _run(self) -> Callable[..., int]:
+        number = ctypes.c_longlong
+        function = self._library[self._entry]
+        function.argtypes = (ctypes.c_void_p, number, number, ctypes.c_uint, ctypes.c_void_p)
+        function.restype = ctypes.c_int
+        return function
 
     @cached_property
     def _memory_bytes(self) -> int:
@@ -106,15 +115,62 @@ def compile_host(
     barriers or cross-lane operations is `cooperative`. `compiler` is a command, or `zig`; by default the
     system's compiler is found.
     """
+    body = f"{source}\n{_MEMORY_BYTES}\n{_entry('gen_run', kernel, arg_types)}"
+    built = _built(body, kernel, Launch(wave_size, block, cooperative), cache, compiler)
+    return HostKernel(kernel, tuple(arg_types), block, cooperative, built)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What kernels of one translation unit have in common."""
+
+    wave_size: int
+    block: int
+    cooperative: bool
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One kernel of several: its source, the parts of it that others may share, its name, its parameters' types."""
+
+    source: str
+    helpers: tuple[str, ...]
+    kernel: str
+    arg_types: tuple[str, ...]
+
+
+def compile_host_units(units: Sequence[Unit], launch: Launch, *, cache: bool = True) -> list[HostKernel]:
+    """Compile kernels together, which takes far less time than one by one; each stands in a namespace of its own."""
+    helpers = dict.fromkeys(helper for unit in units for helper in unit.helpers)
+    parts = [*helpers, _MEMORY_BYTES]
+    for i, unit in enumerate(units):
+        own = kernel_text(unit.source)
+        for helper in unit.helpers:
+            own = own.replace(helper, "", 1)
+        parts += [f"namespace unit{i} {{", own, "}", _entry(f"gen_run{i}", f"unit{i}::{unit.kernel}", unit.arg_types)]
+    name = units[0].kernel if len(units) == 1 else f"{units[0].kernel} and {len(units) - 1} more"
+    built = _built("\n".join(parts), name, launch, cache, None)
+    return [
+        HostKernel(u.kernel, u.arg_types, launch.block, launch.cooperative, built, f"gen_run{i}")
+        for i, u in enumerate(units)
+    ]
+
+
+def _built(body: str, name: str, launch: Launch, cache: bool, compiler: str | None) -> ctypes.CDLL:
+    """The library of a translation unit, compiled or from the cache."""
     tool = host_compiler(compiler)
-    text = translation_unit(f"{source}\n{_entry(kernel, arg_types)}", kernel)
-    defines = (f"GEN_WAVE_SIZE={wave_size}", f"GEN_BLOCK={block}", f"GEN_COOPERATIVE={int(cooperative)}")
+    text = translation_unit(body, name)
+    defines = (
+        f"GEN_WAVE_SIZE={launch.wave_size}",
+        f"GEN_BLOCK={launch.block}",
+        f"GEN_COOPERATIVE={int(launch.cooperative)}",
+    )
     path = cache_folder("host") / f"{cache_key(text, *defines, tool.identity)}.so" if cache else None
 
     def build(library: Path) -> None:
-        tool.build(text, kernel, defines, library)
+        tool.build(text, name, defines, library)
 
-    return HostKernel(kernel, tuple(arg_types), block, cooperative, _library(path, build))
+    return _library(path, build)
 
 
 def _library(path: Path | None, build: Callable[[Path], None]) -> ctypes.CDLL:
@@ -133,18 +189,17 @@ def _library(path: Path | None, build: Callable[[Path], None]) -> ctypes.CDLL:
 
 def _load(path: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
-    number = ctypes.c_longlong
-    library.gen_run.argtypes = (ctypes.c_void_p, number, number, ctypes.c_uint, ctypes.c_void_p)
-    library.gen_run.restype = ctypes.c_int
     library.gen_memory_bytes.restype = ctypes.c_ulonglong
     return library
 
 
-def _entry(kernel: str, arg_types: Sequence[str]) -> str:
+_EXPORT = 'extern "C" __attribute__((visibility("default")))'
+_MEMORY_BYTES = f"{_EXPORT} unsigned long long gen_memory_bytes() {{ return gen::host::memory_bytes; }}"
+
+
+def _entry(name: str, kernel: str, arg_types: Sequence[str]) -> str:
     """The exported function that runs a range of groups over an array of argument pointers."""
-    export = 'extern "C" __attribute__((visibility("default")))'
-    lines = [f"{export} unsigned long long gen_memory_bytes() {{ return gen::host::memory_bytes; }}"]
-    lines += [f"{export} int gen_run(void* const* args, long long first, long long last, unsigned order,"]
+    lines = [f"{_EXPORT} int {name}(void* const* args, long long first, long long last, unsigned order,"]
     lines += ["                void* memory) {"]
     for i, name in enumerate(arg_types):
         value = f"({name})args[{i}]" if "*" in name else f"*(const {name}*)args[{i}]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from genrw.codegen.host import HostKernel, compile_host
+from genrw.codegen.host import HostKernel, Launch, Unit, compile_host, compile_host_units
 from genrw.codegen.layout import Array, check_array, from_memory, memory_size, poisoned, to_memory
 from genrw.codegen.printer import KernelSource
 from genrw.grammar.diagnostics import error
@@ -21,17 +21,29 @@ class HostProgram:
     @classmethod
     def compile(cls, source: KernelSource, *, cache: bool = True) -> HostProgram:
         """Compile a printed kernel; GenrwError if there is no compiler or it refuses the source."""
-        types = [f"{'' if a.written else 'const '}{a.cpp}*" for a in source.arguments]
         kernel = compile_host(
             source.text,
             source.name,
-            types,
+            _cpp_types(source),
             wave_size=source.wave_size,
             block=source.block,
             cooperative=source.cooperative,
             cache=cache,
         )
         return cls(source, kernel)
+
+    @classmethod
+    def compile_all(cls, sources: Sequence[KernelSource], *, cache: bool = True) -> list[HostProgram]:
+        """Compile printed kernels, those that are launched alike together."""
+        alike: dict[Launch, list[KernelSource]] = {}
+        for source in sources:
+            alike.setdefault(Launch(source.wave_size, source.block, source.cooperative), []).append(source)
+        compiled: dict[int, HostProgram] = {}
+        for launch, group in alike.items():
+            units = [Unit(s.text, s.helpers, s.name, _cpp_types(s)) for s in group]
+            for source, kernel in zip(group, compile_host_units(units, launch, cache=cache), strict=True):
+                compiled[id(source)] = cls(source, kernel)
+        return [compiled[id(source)] for source in sources]
 
     def __call__(self, inputs: Mapping[str, object], *, threads: int | None = None, order: int = 0) -> dict[str, Array]:
         """Run on arrays by parameter name; gives the written ones. `order` shuffles groups and waves."""
@@ -60,3 +72,8 @@ class HostProgram:
             else:
                 raise error(f"input `{argument.parameter}` is missing")
         return arguments
+
+
+def _cpp_types(source: KernelSource) -> tuple[str, ...]:
+    """The C++ types of a kernel's parameters."""
+    return tuple(f"{'' if a.written else 'const '}{a.cpp}*" for a in source.arguments)

@@ -218,7 +218,8 @@ class Argument:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A printed kernel and what launching it takes. `cooperative`: it has barriers or cross-lane operations."""
+    """A printed kernel and what launching it takes. `cooperative`: it has barriers or cross-lane operations;
+    `helpers`: the parts of the text that belong to operators and that kernels may share."""
 
     name: str
     text: str
@@ -228,6 +229,7 @@ class KernelSource:
     wave_size: int
     cooperative: bool
     lds_bytes: int
+    helpers: tuple[str, ...] = ()
 
 
 def print_kernel(
@@ -322,6 +324,7 @@ class _Printer:
             int(self.context["target"].member("wave_size")),
             any(self.library.role(p.node.op) == "sync" for p in self.placement.nodes),
             sum(self._buffer_bytes(p.node) for p in self.placement.nodes),
+            tuple(self.devices.values()),
         )
 
     def _buffer_bytes(self, node: Node) -> int:

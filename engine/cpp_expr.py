@@ -263,7 +263,8 @@ class _Printer:
 
     def _shift(self, expr: Binary, left: Cpp, right: Cpp, dtype: str) -> Cpp:
         """C++ defines shifts by less than the width only."""
-        if isinstance(expr.right, Const) and 0 <= expr.right.value < DTYPES[dtype].bits:
+        count = expr.right.value if isinstance(expr.right, Const) else None
+        if isinstance(count, int) and 0 <= count < DTYPES[dtype].bits:
             return self._narrowed(_infix(left, expr.op, right, "shift"), dtype)
         function, cpp = {"<<": "shift_left", ">>": "shift_right"}[expr.op], DTYPES[dtype].cpp
         return Cpp(f"gen::{function}<{cpp}>({left.text}, {right.text})", "atom")

@@ -18,6 +18,7 @@ from genrw.grammar.expr_tree import Call, Const, Expr, Name
 from genrw.grammar.rw_tree import (
     AttributeDecl,
     ClassDecl,
+    ImportDecl,
     LetDecl,
     MonoidDecl,
     OpDecl,
@@ -161,6 +162,7 @@ class Library:
     classes: Mapping[str, frozenset[str]]
     stages: tuple[str, ...]
     rules: tuple[RuleDecl, ...]
+    imports: Mapping[str, tuple[ImportDecl, ...]] = field(default_factory=dict)
     _found: dict[str, tuple[Operator, str | None] | None] = field(default_factory=dict, repr=False)
 
     def find(self, name: str) -> tuple[Operator, str | None] | None:
@@ -257,9 +259,13 @@ class _Gatherer:
         self.files = files
         self.problems: list[Diagnostic] = []
         self.kinds: dict[type, dict[str, Any]] = {}
+        self.imports: dict[str, tuple[ImportDecl, ...]] = {}
         for file in files:
             for declaration in file.declarations:
-                self._add(declaration)
+                if isinstance(declaration, ImportDecl):
+                    self.imports[declaration.name] = (*self.imports.get(declaration.name, ()), declaration)
+                else:
+                    self._add(declaration)
 
     def _add(self, declaration: Any) -> None:
         named = self.kinds.setdefault(type(declaration), {})
@@ -294,6 +300,7 @@ class _Gatherer:
             classes={},
             stages=pipeline.stages if pipeline is not None else (),
             rules=tuple(self._of(RuleDecl).values()),
+            imports=self.imports,
         )
         classes: dict[str, frozenset[str]] = {}
         object.__setattr__(library, "classes", classes)

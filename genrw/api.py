@@ -12,6 +12,7 @@ from genrw.engine.pipeline import DEFAULT_POLICY, Options
 from genrw.grammar.diagnostics import error
 from genrw.grammar.read import read_text
 from genrw.grammar.source import Source
+from genrw.onnx_file import SUFFIX
 from genrw.program import DEFAULT_TARGET, Program
 from genrw.rulesets import load_library
 
@@ -34,8 +35,10 @@ def load(
     strict: bool = False,
     schedule: Mapping[str, Any] | None = None,
     policy: str = DEFAULT_POLICY,
+    dims: Mapping[str, int] | None = None,
 ) -> Program:
-    """Read and check a `.gen` program: a path, or its text.
+    """Read and check a `.gen` program: a path, or its text. A path that ends with `.onnx` is a model's; `dims` are the
+    lengths of its symbolic dimensions.
 
     `rules` names folders of rules beside the shipped ones, or instead of them where `shipped` is false.
     `strict` lowers by exact rules only; `schedule` pins entries of the schedule; `policy` names what chooses
@@ -43,7 +46,29 @@ def load(
     all problems found.
     """
     options = Options(target or "", strict, dict(schedule or {}), policy)
+    if str(path_or_text).endswith(SUFFIX):
+        written = [f"{name}={length}" for name, length in (dims or {}).items()]
+        return load_model(path_or_text, options, rules, shipped, DEFAULT_TARGET, written)
     return load_source(_source(path_or_text), options, rules=rules, shipped=shipped)
+
+
+def load_model(
+    path: str | Path,
+    options: Options,
+    rules: Folders = (),
+    shipped: bool = True,
+    default_target: str = DEFAULT_TARGET,
+    dims: Sequence[str] = (),
+    inputs: Sequence[str] = (),
+) -> Program:
+    """The program of an ONNX model. `dims` are texts `N=8`; `inputs`, texts `x=file.npy`, are arrays for inputs that
+    shapes may depend on."""
+    from genrw.onnx_program import import_file
+
+    folders = (rules,) if isinstance(rules, str | Path) else tuple(rules)
+    library = load_library(folders, shipped=shipped, examples=False)
+    model = import_file(path, library, dims, inputs, options.target or default_target)
+    return model.program(str(path), library, options, default_target)
 
 
 def load_source(

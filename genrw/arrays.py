@@ -45,6 +45,11 @@ def read_beside(program: str, file: str, parameter: Node) -> Array:
     return read_array(folder / file, parameter)
 
 
+def read_any_array(path: str | Path) -> Array:
+    """The array in a file, whatever its type and shape; GenrwError if there is none."""
+    return np.array(_mapped(Path(path)))
+
+
 def _mapped(path: Path) -> Array:
     """A file's array, mapped into memory, so that a wrong one is refused before it is read."""
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +26,9 @@ app.add_typer(rules_app, name="rules")
 _STDIN = "-"
 _ALL_STAGES = "all"
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="A .gen program; - is standard input.")]
+File = Annotated[
+    str, typer.Argument(metavar="FILE", help="A .gen program, or an .onnx model; - is a program on standard input.")
+]
 Target = Annotated[str | None, typer.Option("--target", metavar="T", help="The machine to lower for: gfx942, host, …")]
 Rules = Annotated[
     list[Path] | None, typer.Option("--rules", metavar="DIR", help="A folder of rules to add; any number.")
@@ -36,6 +39,11 @@ Schedule = Annotated[
     str | None,
     typer.Option("--schedule", metavar="K=V,…", help="Pin entries of the schedule; policy=NAME chooses the others."),
 ]
+Dims = Annotated[
+    list[str] | None,
+    typer.Option("--dim", metavar="N=8", help="The length of a symbolic dimension of a model; any number."),
+]
+Inputs = Annotated[list[str] | None, typer.Option("--input", metavar="X=A.NPY", help="An input; others are random.")]
 Output = Annotated[Path | None, typer.Option("-o", metavar="FILE", help="Write there, not to stdout.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -106,9 +114,8 @@ def run(
     stage: Annotated[
         str | None, typer.Option("--stage", metavar="S", help="The stage that the interpreter runs.")
     ] = None,
-    inputs: Annotated[
-        list[str] | None, typer.Option("--input", metavar="X=A.NPY", help="An input; others are random.")
-    ] = None,
+    inputs: Inputs = None,
+    dim: Dims = None,
     check: Annotated[bool, typer.Option("--check", help="Compare with the program in double.")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of random inputs.")] = 0,
     save: Annotated[Path | None, typer.Option("--save", metavar="DIR", help="Write NAME.npy there.")] = None,
@@ -127,7 +134,8 @@ def run(
     from genrw.runner import run as run_program
 
     default = find_device(device).default_target
-    program = _load(file, _settings(target, strict, schedule, rules, no_shipped_rules), default)
+    settings = _settings(target, strict, schedule, rules, no_shipped_rules)
+    program = _load(file, settings, default, dim or (), inputs or ())
     return run_program(program, Run(device, stage, tuple(inputs or ()), check, seed, save, order))
 
 
@@ -158,6 +166,27 @@ def devices(as_json: AsJson = False) -> int:
 
     show(as_json)
     return 0
+
+
+@app.command("import")
+def import_command(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx file.")],
+    output: Annotated[Path, typer.Option("-o", metavar="DIR", help="The folder to write to.")],
+    dim: Dims = None,
+    inputs: Inputs = None,
+    rules: Rules = None,
+    no_shipped_rules: NoShipped = False,
+) -> int:
+    """Write an ONNX model as NAME.gen and its constants as .npy files."""
+    from genrw.onnx_program import import_file
+    from genrw.output import write_files
+    from genrw.program import DEFAULT_TARGET
+    from genrw.rulesets import load_library
+
+    library = load_library(rules or (), shipped=not no_shipped_rules, examples=False)
+    files = import_file(model, library, dim or (), inputs or (), DEFAULT_TARGET).files(Path(model).stem)
+    write_files(output, files)
+    return _print("\n".join(str(output / name) for name in files), None)
 
 
 @app.command()
@@ -214,18 +243,29 @@ def _settings(
     return Settings(target, strict, schedule, tuple(rules or ()), not no_shipped_rules)
 
 
-def _load(file: str, settings: Settings, default_target: str | None = None) -> Program:
-    from genrw.api import load_source
+def _load(
+    file: str,
+    settings: Settings,
+    default_target: str | None = None,
+    dims: Sequence[str] = (),
+    inputs: Sequence[str] = (),
+) -> Program:
+    """The program in a file. A model's shapes depend on `dims`, and may depend on `inputs`."""
+    from genrw.api import load_model, load_source
     from genrw.grammar.read import read_stream, read_text
+    from genrw.onnx_file import SUFFIX
     from genrw.program import DEFAULT_TARGET
 
+    default = default_target or DEFAULT_TARGET
+    if file.endswith(SUFFIX):
+        return load_model(file, settings.options(), settings.rules, settings.shipped, default, dims, inputs)
     source = read_stream(sys.stdin.buffer, "<stdin>") if file == _STDIN else read_text(file)
     return load_source(
         source,
         settings.options(),
         rules=settings.rules,
         shipped=settings.shipped,
-        default_target=default_target or DEFAULT_TARGET,
+        default_target=default,
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import lark
 
 from genrw.engine.check import check_rules
+from genrw.engine.check_imports import check_imports
 from genrw.engine.library import Library, build_library
 from genrw.grammar import expr_tree, gen_tree, rw_tree, source
 from genrw.grammar.cache import cache_folder, cache_key, read_object, write_object
@@ -51,6 +52,8 @@ def _library(groups: tuple[_Texts, _Texts], examples: bool) -> Library:
     library = build_library([*shipped, *own])
     declared = {id(declaration) for file in own for declaration in file.declarations}
     findings = check_rules(library, [rule for rule in library.rules if id(rule) in declared])
+    imports = [i for several in library.imports.values() for i in several]
+    findings += check_imports(library, [i for i in imports if id(i) in declared])
     if findings:
         raise GenrwError(findings)
     return library

@@ -18,6 +18,8 @@ from genrw.grammar.rw_tree import (
     Binding,
     ClassDecl,
     FieldExpr,
+    ImportDecl,
+    InputDecl,
     LetDecl,
     MonoidDecl,
     NumberPattern,
@@ -307,6 +309,36 @@ class RwBuilder(ExprBuilder):
 
     def domain(self, c: list[Any]) -> _Clause:
         return _Clause(c[0], tuple(c[1:]))
+
+    # ---- foreign operators
+
+    def import_(self, c: list[Any]) -> Draft:
+        name, attributes, inputs = c[:3]
+        arrow = next(i for i in range(3, len(c)) if isinstance(c[i], Token))
+        results = tuple([item for item in c[arrow + 1 :] if not isinstance(item, _Clause)])
+        said = self._gather([item for item in c[3:] if isinstance(item, _Clause)], ("with",))
+        fields = {
+            "attributes": attributes or (),
+            "inputs": inputs or (),
+            "results": results,
+            "guard": said.get("when"),
+            "with_": said.get("with", ()),
+        }
+        return Draft(ImportDecl, name.value, name, fields)
+
+    def inputs(self, c: list[Any]) -> tuple[InputDecl, ...]:
+        return tuple(c)
+
+    def input(self, c: list[Any]) -> InputDecl:
+        if len(c) == 2:
+            return InputDecl(c[0].value, None, c[1], span=self.place(c[0]).to(c[1].span))
+        name, type_, dots = c
+        span = self.span(name, dots or type_ or name)
+        return InputDecl(name.value, type_ and type_.value, None, dots is not None, span)
+
+    def defaulted(self, c: list[Any]) -> InputDecl:
+        name, type_, default = c
+        return InputDecl(name.value, type_.value, default, span=self.place(name).to(default.span))
 
     # ---- monoids
 

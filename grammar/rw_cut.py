@@ -31,7 +31,7 @@ class Part:
     blocks: list[Block] = field(default_factory=list)
 
 
-_KEYWORD = "(?:rule|op|let|class|monoid|target|pipeline|stage)"
+_KEYWORD = "(?:rule|op|let|class|monoid|target|import|pipeline|stage)"
 _SCAN = re.compile(
     rf"""
       (?P<string> \"\"\"[\s\S]*?(?:\"\"\"|\Z) | "(?:[^"\\\n]|\\.)*"? )
@@ -138,7 +138,7 @@ class Cutter:
         return end
 
 
-DECLARATIONS = "a declaration begins with rule, op, monoid, target, let, class, pipeline or stage"
+DECLARATIONS = "a declaration begins with rule, op, monoid, target, let, class, import, pipeline or stage"
 
 
 def _block_end(text: str, at: int, column: int) -> int:

@@ -17,6 +17,8 @@ from genrw.grammar.rw_tree import (
     Declaration,
     Example,
     FieldExpr,
+    ImportDecl,
+    InputDecl,
     LetDecl,
     MonoidDecl,
     NumberPattern,
@@ -64,6 +66,8 @@ def _lines(declaration: Declaration) -> Iterable[str]:
             return _op(declaration)
         case MonoidDecl():
             return _monoid(declaration)
+        case ImportDecl():
+            return _import(declaration)
         case TargetDecl(name, base, values):
             head = f"target {name}" + (f" : {base}" if base else "")
             return [head, *(f"  {key} {print_expr(value)}" for key, value in values)]
@@ -213,6 +217,24 @@ def _show_text(text: str) -> str:
     """C++ or a template: between triple quotes if it has lines, which keeps them readable."""
     plain = "\n" in text and '"""' not in text and not text.endswith('"') and "\r" not in text
     return f'"""{text}"""' if plain else show_string(text)
+
+
+# ---- foreign operators
+
+
+def _import(declaration: ImportDecl) -> Iterator[str]:
+    attributes = f"[{', '.join(map(_attribute, declaration.attributes))}]" if declaration.attributes else ""
+    yield f"import {declaration.name}{attributes}({', '.join(map(_input, declaration.inputs))})"
+    if declaration.guard is not None:
+        yield f"  when {print_expr(declaration.guard)}"
+    yield f"  => {', '.join(map(print_pattern, declaration.results))}"
+    yield from _bindings("with", "=", declaration.with_)
+
+
+def _input(declared: InputDecl) -> str:
+    type_ = f": {declared.type}" if declared.type else ""
+    default = "" if declared.default is None else f" = {print_expr(declared.default)}"
+    return f"{declared.name}{type_}{'...' if declared.variadic else ''}{default}"
 
 
 # ---- monoids

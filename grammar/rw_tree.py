@@ -86,6 +86,35 @@ class OpDecl(Declared):
     family_type: str = "monoid"
 
 
+@dataclass(frozen=True)
+class InputDecl:
+    """An input of a foreign operator: `x`, a tensor, or `axes: ints`, a constant; `...` for any number.
+
+    `default` stands for an input that is absent.
+    """
+
+    name: str
+    type: str | None = None
+    default: Expr | None = None
+    variadic: bool = False
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class ImportDecl(Declared):
+    """What an operator of another language is here: one template for each of its results.
+
+    A template with `rest` stands for all results from its place on. Several declarations of one name are tried in
+    turn.
+    """
+
+    attributes: tuple[AttributeDecl, ...]
+    inputs: tuple[InputDecl, ...]
+    results: tuple[Pattern, ...]
+    guard: Expr | None = None
+    with_: tuple[Binding, ...] = ()
+
+
 # ---- monoids, targets, helpers
 
 
@@ -233,7 +262,7 @@ class RuleDecl(Declared):
     examples: tuple[Example, ...] = ()
 
 
-Declaration = OpDecl | MonoidDecl | TargetDecl | LetDecl | ClassDecl | PipelineDecl | RuleDecl
+Declaration = OpDecl | MonoidDecl | TargetDecl | LetDecl | ClassDecl | PipelineDecl | RuleDecl | ImportDecl
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,344 @@
+"""ONNX models: imported, run, and refused."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from commands import Command, Result
+from onnx import TensorProto, helper, numpy_helper
+
+import genrw as package
+from genrw.main import execute
+
+FLOAT = TensorProto.FLOAT
+W = np.arange(300, dtype=np.float32).reshape(3, 100) / 100
+
+
+@pytest.fixture
+def genrw(capsys: pytest.CaptureFixture[str]) -> Command:
+    def run(*arguments: object, stdin: str = "") -> Result:
+        assert not stdin
+        status = execute([str(a) for a in arguments])
+        captured = capsys.readouterr()
+        return Result(status, captured.out, captured.err)
+
+    return run
+
+
+def value(name: str, shape: Sequence[int | str], elements: int = FLOAT) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, elements, shape)
+
+
+def model(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Sequence[onnx.ValueInfoProto],
+    outputs: Sequence[onnx.ValueInfoProto],
+    constants: dict[str, np.ndarray] | None = None,
+    opset: int = 21,
+    functions: Sequence[onnx.FunctionProto] = (),
+) -> onnx.ModelProto:
+    tensors = [numpy_helper.from_array(array, name) for name, array in (constants or {}).items()]
+    graph = helper.make_graph(nodes, "test", inputs, outputs, tensors)
+    opsets = [helper.make_opsetid("", opset), *([helper.make_opsetid("own", 1)] if functions else [])]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10, functions=functions)
+
+
+def scaled() -> onnx.ModelProto:
+    """A softmax of a scaled input of any number of rows, with a name that is none in a program."""
+    nodes = [
+        helper.make_node("Mul", ["x", "layer/w"], ["scaled/0"]),
+        helper.make_node("Softmax", ["scaled/0"], ["y"], axis=-1),
+    ]
+    return model(nodes, [value("x", ["N", 3, 100])], [value("y", ["N", 3, 100])], {"layer/w": W})
+
+
+@pytest.fixture
+def scaled_file(tmp_path: Path) -> Path:
+    path = tmp_path / "scaled.onnx"
+    onnx.save(scaled(), path)
+    return path
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+# ---- import and run
+
+
+def test_import_writes_a_program_and_its_constants(genrw: Command, scaled_file: Path, tmp_path: Path) -> None:
+    result = genrw("import", scaled_file, "-o", tmp_path / "out", "--dim", "N=2")
+    assert (result.status, result.err) == (0, "")
+    assert result.out.splitlines() == [str(tmp_path / "out" / name) for name in ("scaled.gen", "layer_w.npy")]
+    assert (tmp_path / "out" / "scaled.gen").read_text() == (
+        "x = @param:x -> float{2, 3, 100}\n"
+        'layer_w = @param:layer_w = "layer_w.npy" -> float{3, 100}\n'
+        "scaled_0 = mul(x, layer_w) -> float{2, 3, 100}\n"
+        "y = softmax[axis=2](scaled_0) -> float{2, 3, 100}\n"
+        "@return(y)\n"
+    )
+    assert np.array_equal(np.load(tmp_path / "out" / "layer_w.npy"), W)
+    assert genrw("run", tmp_path / "out" / "scaled.gen", "--check").status == 0
+
+
+def test_run_takes_a_model(genrw: Command, scaled_file: Path, tmp_path: Path) -> None:
+    x = np.linspace(-1, 1, 300, dtype=np.float32).reshape(1, 3, 100)
+    np.save(tmp_path / "x.npy", x)
+    arguments = ("--dim", "N=1", "--input", f"x={tmp_path / 'x.npy'}", "--save", tmp_path / "out", "--check")
+    result = genrw("run", scaled_file, *arguments)
+    assert (result.status, result.err) == (0, "")
+    np.testing.assert_allclose(np.load(tmp_path / "out" / "y.npy"), softmax(x * W), rtol=1e-5)
+
+
+def test_python_loads_a_model(scaled_file: Path) -> None:
+    program = package.load(scaled_file, dims={"N": 4}, target="host")
+    x = np.random.default_rng(0).normal(size=(4, 3, 100)).astype(np.float32)
+    np.testing.assert_allclose(package.compile(program)(x), softmax(x * W), rtol=1e-5)
+
+
+def test_short_constants_are_written_out(genrw: Command, tmp_path: Path) -> None:
+    nodes = [helper.make_node("Add", ["x", "b"], ["y"])]
+    onnx.save(model(nodes, [value("x", [2])], [value("y", [2])], {"b": np.float32([1, 2])}), tmp_path / "m.onnx")
+    assert genrw("import", tmp_path / "m.onnx", "-o", tmp_path).out.splitlines() == [str(tmp_path / "m.gen")]
+    assert "b = @literal{1.0, 2.0} -> float{2}\n" in (tmp_path / "m.gen").read_text()
+
+
+def test_shapes_are_computed(genrw: Command, tmp_path: Path) -> None:
+    """A reshape to a shape that the graph computes from the input's."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "first"], ["rows"]),
+        helper.make_node("Concat", ["rows", "rest"], ["new"], axis=0),
+        helper.make_node("Reshape", ["x", "new"], ["y"]),
+    ]
+    constants = {"first": np.int64([0]), "rest": np.int64([-1])}
+    onnx.save(model(nodes, [value("x", ["N", 2, 3])], [value("y", ["N", 6])], constants), tmp_path / "m.onnx")
+    assert genrw("import", tmp_path / "m.onnx", "-o", tmp_path, "--dim", "N=5").status == 0
+    assert (tmp_path / "m.gen").read_text() == (
+        "x = @param:x -> float{5, 2, 3}\ny = reshape[dims={5, -1}](x) -> float{5, 6}\n@return(y)\n"
+    )
+
+
+def test_a_value_that_shapes_depend_on_is_given(genrw: Command, tmp_path: Path) -> None:
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"])]
+    inputs = [value("x", [6]), value("shape", [2], TensorProto.INT64)]
+    onnx.save(model(nodes, inputs, [value("y", ["a", "b"])]), tmp_path / "m.onnx")
+    np.save(tmp_path / "shape.npy", np.int64([2, 3]))
+    refused = genrw("run", tmp_path / "m.onnx")
+    assert refused.status == 2
+    assert "give it with `--input shape=FILE.npy`" in refused.err
+    result = genrw("run", tmp_path / "m.onnx", "--input", f"shape={tmp_path / 'shape.npy'}", "--check")
+    assert (result.status, result.err) == (0, "")
+    assert "float{2, 3}" in result.out
+
+
+def test_equal_operations_are_one(genrw: Command, tmp_path: Path) -> None:
+    nodes = [helper.make_node("Exp", ["x"], [name]) for name in "ab"] + [helper.make_node("Add", ["a", "b"], ["y"])]
+    onnx.save(model(nodes, [value("x", [2])], [value("y", [2])]), tmp_path / "m.onnx")
+    genrw("import", tmp_path / "m.onnx", "-o", tmp_path)
+    assert (tmp_path / "m.gen").read_text().count("exp(") == 1
+
+
+def test_what_no_result_needs_is_left_out(genrw: Command, tmp_path: Path) -> None:
+    nodes = [helper.make_node("Conv", ["x", "w"], ["unused"]), helper.make_node("Exp", ["x"], ["y"])]
+    inputs = [value("x", [1, 1, 4]), value("w", [1, 1, 2])]
+    onnx.save(model(nodes, inputs, [value("y", [1, 1, 4])]), tmp_path / "m.onnx")
+    assert genrw("run", tmp_path / "m.onnx", "--check").status == 0
+
+
+def test_functions_are_expanded(genrw: Command, tmp_path: Path) -> None:
+    """A function of the model, and an operator that ONNX defines by others."""
+    twice = helper.make_function(
+        "own", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])], [helper.make_opsetid("", 21)]
+    )
+    nodes = [
+        helper.make_node("Twice", ["x"], ["t"], domain="own"),
+        helper.make_node("MeanVarianceNormalization", ["t"], ["y"], axes=[0, 1]),
+    ]
+    onnx.save(model(nodes, [value("x", [4, 8])], [value("y", [4, 8])], functions=[twice]), tmp_path / "m.onnx")
+    assert genrw("import", tmp_path / "m.onnx", "-o", tmp_path).status == 0
+    text = (tmp_path / "m.gen").read_text()
+    assert "add(x, x)" in text
+    assert "reduce_mean[axes={0, 1}]" in text
+
+
+def test_a_declaration_of_ones_own(genrw: Command, tmp_path: Path) -> None:
+    onnx.save(
+        model([helper.make_node("Det", ["x"], ["y"])], [value("x", [2, 2])], [value("y", [])]), tmp_path / "m.onnx"
+    )
+    assert genrw("run", tmp_path / "m.onnx").status == 2
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "det.rw").write_text(
+        "let at(i, j) = [i, j]\n\n"
+        "import Det(x) when x.lens == [2, 2]\n"
+        "  => sub(mul(At[i=0, j=0](x), At[i=1, j=1](x)), mul(At[i=0, j=1](x), At[i=1, j=0](x)))\n\n"
+        "import At[i: int, j: int](x) => reshape[dims=[]](slice[axes=[0, 1], starts=at(i, j), ends=at(i + 1, j + 1)](x))\n"
+    )
+    np.save(tmp_path / "x.npy", np.float32([[1, 2], [3, 4]]))
+    result = genrw("run", tmp_path / "m.onnx", "--rules", tmp_path / "mine", "--input", f"x={tmp_path / 'x.npy'}")
+    assert (result.status, result.err) == (0, "")
+    assert "-2" in result.out
+
+
+@pytest.mark.parametrize(
+    ("declaration", "said"),
+    [
+        ("import A(x) => expp(x)", "unknown operator `expp`"),
+        ("import A(x) => exp[base=2](x)", "`exp` has no attribute `base`"),
+        ("import A(x) => exp(y)", "`y` is no input"),
+        ("import A(x) when n > 1 => exp(x)", "unknown name `n`"),
+        ("import A(x) exp(x)", "expected"),
+    ],
+)
+def test_bad_declarations(genrw: Command, tmp_path: Path, scaled_file: Path, declaration: str, said: str) -> None:
+    (tmp_path / "a.rw").write_text(declaration)
+    result = genrw("run", scaled_file, "--dim", "N=1", "--rules", tmp_path)
+    assert result.status == 2
+    assert said in result.err
+
+
+# ---- refused
+
+
+def refused(genrw: Command, path: Path, *arguments: object) -> str:
+    """What is said of a model that cannot be run: a diagnostic, and never a traceback."""
+    result = genrw("run", path, *arguments)
+    assert result.status == 2
+    assert result.err.startswith("error: ")
+    assert "Traceback" not in result.err
+    assert "genrw failed" not in result.err
+    return result.err
+
+
+def saved(tmp_path: Path, proto: onnx.ModelProto) -> Path:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(proto.SerializeToString())
+    return path
+
+
+def test_missing_operators_are_counted(genrw: Command, tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "x"], ["a"]),
+        helper.make_node("MatMul", ["a", "x"], ["b"]),
+        helper.make_node("NonZero", ["b"], ["y"]),
+    ]
+    path = saved(tmp_path, model(nodes, [value("x", [4, 4])], [value("y", [2, "n"], TensorProto.INT64)]))
+    said = refused(genrw, path)
+    assert "the model uses 2 operators that are not supported: MatMul (2), NonZero (1)" in said
+
+
+def test_a_form_that_is_not_supported(genrw: Command, tmp_path: Path) -> None:
+    nodes = [helper.make_node("Pad", ["x", "p"], ["y"], mode="wrap", name="the pad")]
+    path = saved(tmp_path, model(nodes, [value("x", [4])], [value("y", [6])], {"p": np.int64([1, 1])}))
+    assert "`Pad` (node `the pad`) cannot be imported: this form is not supported" in refused(genrw, path)
+
+
+def test_a_truncated_file(genrw: Command, tmp_path: Path, scaled_file: Path) -> None:
+    data = scaled_file.read_bytes()
+    path = tmp_path / "cut.onnx"
+    for length in (0, 1, 10, len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:length])
+        refused(genrw, path, "--dim", "N=1")
+
+
+def test_a_damaged_file(genrw: Command, tmp_path: Path, scaled_file: Path) -> None:
+    """Any byte may be another: a diagnostic, or a program."""
+    data = scaled_file.read_bytes()
+    rng = np.random.default_rng(0)
+    path = tmp_path / "damaged.onnx"
+    for at in rng.integers(0, len(data) - W.nbytes, 60):
+        damaged = bytearray(data)
+        damaged[at] = rng.integers(0, 256)
+        path.write_bytes(bytes(damaged))
+        result = genrw("import", path, "-o", tmp_path / "out", "--dim", "N=1")
+        assert result.status in (0, 2)
+        assert "Traceback" not in result.err
+        assert "genrw failed" not in result.err, result.err
+
+
+def test_no_file(genrw: Command, tmp_path: Path) -> None:
+    assert "No such file" in refused(genrw, tmp_path / "none.onnx")
+
+
+def test_an_unbound_dimension(genrw: Command, scaled_file: Path) -> None:
+    said = refused(genrw, scaled_file)
+    assert "the length `N` of the input `x` is not known" in said
+    assert "--dim N=8" in said
+
+
+@pytest.mark.parametrize("dim", ["N", "N=", "N=-1", "=3", "N=x", f"N={2**60}"])
+def test_bad_dimensions(genrw: Command, scaled_file: Path, dim: str) -> None:
+    assert "gives no dimension a length" in refused(genrw, scaled_file, "--dim", dim)
+
+
+@pytest.mark.parametrize("elements", [TensorProto.STRING, TensorProto.FLOAT8E4M3FN, TensorProto.INT4])
+def test_elements_that_there_are_none_of(genrw: Command, tmp_path: Path, elements: int) -> None:
+    path = saved(
+        tmp_path,
+        model([helper.make_node("Identity", ["x"], ["y"])], [value("x", [4], elements)], [value("y", [4], elements)]),
+    )
+    assert f"elements of type {TensorProto.DataType.Name(elements)} are not supported" in refused(genrw, path)
+
+
+def test_a_sequence(genrw: Command, tmp_path: Path) -> None:
+    sequence = helper.make_tensor_sequence_value_info("x", FLOAT, [4])
+    path = saved(
+        tmp_path,
+        model(
+            [helper.make_node("Identity", ["x"], ["y"])],
+            [sequence],
+            [helper.make_tensor_sequence_value_info("y", FLOAT, [4])],
+        ),
+    )
+    assert "the input `x` is of type sequence, not a tensor" in refused(genrw, path)
+
+
+def test_wrong_types(genrw: Command, tmp_path: Path) -> None:
+    inputs = [value("x", [4]), value("i", [4], TensorProto.INT32)]
+    path = saved(tmp_path, model([helper.make_node("Add", ["x", "i"], ["y"])], inputs, [value("y", [4])]))
+    assert "is no valid ONNX model" in refused(genrw, path)
+
+
+@pytest.mark.parametrize("location", ["w.bin", "../w.bin", "/etc/passwd"])
+def test_external_data_that_is_not_there_or_outside(genrw: Command, tmp_path: Path, location: str) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "w.bin").write_bytes(W.tobytes())
+    proto = scaled()
+    tensor = proto.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=location)
+    assert "its external data cannot be read" in refused(genrw, saved(folder, proto), "--dim", "N=1")
+
+
+def test_external_data(genrw: Command, tmp_path: Path) -> None:
+    onnx.save(scaled(), tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    assert (tmp_path / "w.bin").is_file()
+    assert genrw("run", tmp_path / "m.onnx", "--dim", "N=1", "--check").status == 0
+
+
+@pytest.mark.parametrize("lens", [[2**40, 2**40], [2**47, 4], [2**62]])
+def test_absurd_shapes(genrw: Command, tmp_path: Path, lens: list[int]) -> None:
+    refused(
+        genrw, saved(tmp_path, model([helper.make_node("Exp", ["x"], ["y"])], [value("x", lens)], [value("y", lens)]))
+    )
+
+
+@pytest.mark.parametrize("lens", [[2**40, 2**40], [-1]])
+def test_absurd_shapes_that_are_computed(genrw: Command, tmp_path: Path, lens: list[int]) -> None:
+    nodes = [helper.make_node("ConstantOfShape", ["s"], ["c"]), helper.make_node("Expand", ["x", "s"], ["e"])]
+    nodes += [helper.make_node("Add", ["c", "e"], ["z"]), helper.make_node("ReduceSum", ["z"], ["y"])]
+    constants = {"s": np.int64(lens)}
+    refused(genrw, saved(tmp_path, model(nodes, [value("x", [1])], [value("y", ["a"] * len(lens))], constants)))
+
+
+def test_without_the_package(genrw: Command, scaled_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    assert "pip install 'genrw[onnx]'" in refused(genrw, scaled_file)

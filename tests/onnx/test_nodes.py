@@ -1,0 +1,52 @@
+"""A few of ONNX's own tests of each operator that rules import; `node_tests.py` runs them all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from node_tests import PASSED, Outcome, backend_tests, run
+
+from genrw.rulesets import load_library
+
+# Operators of which ONNX has no test of their own, and helpers of declarations.
+WITHOUT_TESTS = {"Converted", "Along", "Kept", "InverseDeviation", "OfChannels", "OverNorm"}
+
+
+def chosen() -> list[str]:
+    """The first test of each operator that stands alone in one, and its shortest in several."""
+    imported = load_library().imports
+    found: dict[str, str] = {}
+    for name, test in backend_tests().items():
+        operators = {node.op_type for node in test.model.graph.node}
+        if len(operators) == 1 and operators <= imported.keys() and "STRING" not in name:
+            found.setdefault(operators.pop(), name)
+    return sorted(found.values())
+
+
+CHOSEN = chosen()
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, Outcome]:
+    return {outcome.name: outcome for outcome in run(CHOSEN)}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_node(outcomes: dict[str, Outcome], name: str) -> None:
+    assert (outcomes[name].kind, outcomes[name].why) == (PASSED, "")
+
+
+def test_every_declaration_has_a_test(outcomes: dict[str, Outcome]) -> None:
+    tested: Sequence[str] = [operator for outcome in outcomes.values() for operator in outcome.operators]
+    assert set(load_library().imports) - set(tested) == WITHOUT_TESTS
+
+
+def test_a_wrong_result_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison compares."""
+    test = backend_tests()["test_add"]
+    inputs, (wanted,) = test.data_sets[0]
+    monkeypatch.setattr(test, "data_sets", [(inputs, [wanted + 0.01])])
+    (outcome,) = run(["test_add"])
+    assert outcome.kind == "wrong"
+    assert "Mismatched" in outcome.why
