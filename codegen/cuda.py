@@ -35,7 +35,9 @@ _STEPS = {
     "free event": "cuEventDestroy",
     "captured": "cuStreamEndCapture",
     "graph": "cuGraphInstantiate",
+    "free captured": "cuGraphDestroy",
     "launch graph": "cuGraphLaunch",
+    "free graph": "cuGraphExecDestroy",
 }
 
 
@@ -100,18 +102,28 @@ class CudaRuntime(GpuRuntime):
 
 def compile_cuda(source: str, arch: str, wave_size: int, name: str = "kernel") -> bytes:
     """Compile HIP source for an NVIDIA GPU such as `sm_90`, with NVRTC; GenrwError with its first messages."""
+    return _compiled(source, arch, wave_size, name, "CUBIN")
+
+
+def compile_ptx(source: str, arch: str, wave_size: int, name: str = "kernel") -> str:
+    """The same as far as PTX: the text that the GPU's own instructions are made from."""
+    return _compiled(source, arch, wave_size, name, "PTX").rstrip(b"\0").decode()
+
+
+def _compiled(source: str, arch: str, wave_size: int, name: str, form: str) -> bytes:
     nvrtc = vendor_module(_PACKAGE, "nvrtc", _REMEDY)
     text = translation_unit(source, name).encode()
     program = _nvrtc(nvrtc.nvrtcCreateProgram, text, f"{name}.hip".encode(), 0, [], [])
-    options = [f"--gpu-architecture={arch}", "-std=c++17", "--fmad=false", f"-DGEN_WAVE_SIZE={wave_size}", "-w"]
-    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
-    if int(status) != 0:
-        log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
-        shown = log.rstrip(b"\0 \n").decode(errors="replace")[:_SHOWN_LOG]
-        raise error(f"kernel {name} does not compile: {status.name}\n{shown}")
-    code = _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
-    _nvrtc(nvrtc.nvrtcDestroyProgram, program)
-    return code
+    try:
+        options = [f"--gpu-architecture={arch}", "-std=c++17", "--fmad=false", f"-DGEN_WAVE_SIZE={wave_size}", "-w"]
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
+        if int(status) != 0:
+            log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+            shown = log.rstrip(b"\0 \n").decode(errors="replace")[:_SHOWN_LOG]
+            raise error(f"kernel {name} does not compile: {status.name}\n{shown}")
+        return _text(getattr(nvrtc, f"nvrtcGet{form}Size"), getattr(nvrtc, f"nvrtcGet{form}"), program)
+    finally:
+        _nvrtc(nvrtc.nvrtcDestroyProgram, program)
 
 
 def _text(size: Callable[..., Any], fill: Callable[..., Any], program: Any) -> bytes:

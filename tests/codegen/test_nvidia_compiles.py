@@ -1,31 +1,94 @@
-"""The device header as CUDA, where nvcc is at hand."""
+"""The device header and printed kernels compiled for NVIDIA GPUs by NVRTC, which needs no GPU."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+import re
 from pathlib import Path
 
 import pytest
 from test_amd_objects import everything
 
-from genrw.codegen.compilers import translation_unit
+import genrw
+from genrw.codegen.cuda import compile_cuda, compile_ptx
+from genrw.grammar.diagnostics import GenrwError
 
-pytestmark = pytest.mark.skipif(not shutil.which("nvcc"), reason="there is no nvcc")
+try:
+    from cuda.bindings import nvrtc
+
+    nvrtc.nvrtcVersion()
+except (ImportError, RuntimeError):
+    pytest.skip("there is no NVRTC, which the extra `cuda` installs", allow_module_level=True)
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def test_everything_compiles(tmp_path: Path) -> None:
-    source = tmp_path / "everything.cu"
-    source.write_text(translation_unit(everything(32), "everything"))
-    options = ["-arch=sm_90", "-std=c++17", "-fmad=false", "-DGEN_WAVE_SIZE=32"]
-    done = subprocess.run(
-        ["nvcc", *options, "-ptx", str(source), "-o", str(tmp_path / "everything.ptx")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    text = (tmp_path / "everything.ptx").read_text()
-    assert "shfl.sync.bfly" in text
-    assert "ld.global.nc.v4" in text
+@pytest.fixture(scope="module")
+def ptx() -> str:
+    return compile_ptx(everything(32), "sm_90", 32, "everything")
+
+
+def kernel_text(ptx: str, name: str) -> str:
+    """The instructions of one kernel."""
+    start = ptx.index(f".entry {name}(")
+    end = ptx.find(".entry ", start + 1)
+    return ptx[start:] if end < 0 else ptx[start:end]
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_code_objects(arch: str) -> None:
+    image = compile_cuda(everything(32), arch, 32, "everything")
+    assert image.startswith(b"\x7fELF")
+    for name in ("rows", "lanes", "types", "vectors", "floats", "doubles"):
+        assert b".text.%b\0" % name.encode() in image
+
+
+def test_reductions_shuffle(ptx: str) -> None:
+    text = kernel_text(ptx, "rows")
+    assert len(re.findall(r"shfl\.sync\.bfly", text)) >= 5
+    assert "st.shared" in text
+
+
+def test_vectors_are_one_access(ptx: str) -> None:
+    text = kernel_text(ptx, "vectors")
+    assert len(re.findall(r"ld\.global\.nc\.v4\.[buf]32", text)) == 2
+    assert len(re.findall(r"st\.global\.v4\.[buf]32", text)) == 2
+
+
+def test_types_are_converted_by_the_gpu(ptx: str) -> None:
+    text = kernel_text(ptx, "types")
     assert "cvt.rn.bf16.f32" in text
+    assert "cvt.rn.f16.f32" in text
+
+
+def test_nothing_is_contracted() -> None:
+    source = """
+GEN_KERNEL(64) plain(const float* x, float* y) { const int i = gen::local_id(); y[i] = x[0] * x[i] + x[1]; }
+GEN_KERNEL(64) fused(const float* x, float* y) { const int i = gen::local_id(); y[i] = gen::fma(x[0], x[i], x[1]); }
+"""
+    text = compile_ptx(source, "sm_90", 32)
+    assert "fma.rn.f32" not in kernel_text(text, "plain")
+    assert "fma.rn.f32" in kernel_text(text, "fused")
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.gen")), ids=lambda p: p.stem)
+def test_examples(path: Path) -> None:
+    for kernel in genrw.load(path, target="sm_90").kernels():
+        assert compile_cuda(kernel.text, "sm_90", kernel.wave_size, kernel.name).startswith(b"\x7fELF")
+
+
+def test_softmax_reads_and_writes_16_bytes_at_a_time() -> None:
+    (kernel,) = genrw.load(EXAMPLES / "softmax.gen", target="sm_90").kernels()
+    text = compile_ptx(kernel.text, "sm_90", kernel.wave_size, kernel.name)
+    loads = re.findall(r"ld\.global\S*", text)
+    stores = re.findall(r"st\.global\S*", text)
+    assert loads
+    assert stores
+    assert {".v4." in access for access in loads + stores} == {True}
+
+
+def test_error_names_kernel_and_line() -> None:
+    source = '#include "gen.hpp"\n\nGEN_KERNEL(64) wrong(float* x) { x[0] = nothing; }\n'
+    with pytest.raises(
+        GenrwError, match=r"kernel wrong does not compile: NVRTC_ERROR_COMPILATION(.|\n)*wrong\.hip\(3\)"
+    ):
+        compile_cuda(source, "sm_90", 32, "wrong")
