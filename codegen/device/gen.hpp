@@ -1881,7 +1881,8 @@ GEN_DEVICE void read_vector(T* to, const T* from)
     GEN_UNROLL
     for (int i = 0; i < N; i++) to[i] = chunk.items[i];
 #elif GEN_AMD
-    __builtin_memcpy(to, __builtin_assume_aligned(from, vector_alignment<T, N>()), sizeof(T) * N);
+    constexpr int alignment = vector_alignment<T, N>();  // clang 15 crashes on the call in its place
+    __builtin_memcpy(to, __builtin_assume_aligned(from, alignment), sizeof(T) * N);
 #else
     for (int i = 0; i < N; i++) to[i] = from[i];
 #endif
@@ -1896,7 +1897,8 @@ GEN_DEVICE void write_vector(T* to, const T* from)
     for (int i = 0; i < N; i++) chunk.items[i] = from[i];
     *reinterpret_cast<aligned_array<T, N>*>(to) = chunk;
 #elif GEN_AMD
-    __builtin_memcpy(__builtin_assume_aligned(to, vector_alignment<T, N>()), from, sizeof(T) * N);
+    constexpr int alignment = vector_alignment<T, N>();
+    __builtin_memcpy(__builtin_assume_aligned(to, alignment), from, sizeof(T) * N);
 #else
     for (int i = 0; i < N; i++) to[i] = from[i];
 #endif
