@@ -13,7 +13,7 @@ import msgpack
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
-from genrw.codegen.compilers import compiler_version, run_compiler, translation_unit, zig
+from genrw.codegen.compilers import compiler_version, run_compiler, translation_unit, wave_options, zig
 from genrw.grammar.cache import cache_folder, cache_key, read_entry, write_entry
 from genrw.grammar.diagnostics import GenrwError, error
 
@@ -56,7 +56,7 @@ def compile_amd(source: str, arch: str, wave_size: int, name: str = "kernel", *,
     `name` is the kernel's, for messages.
     """
     text = translation_unit(source, name)
-    options = [*_wave_options(arch, wave_size), *_code_options(arch)]
+    options = [*wave_options(arch, wave_size), *_code_options(arch)]
     key = cache_key(text, arch, *options, *_FLAGS, zig(), compiler_version(zig(), "version"))
     path = cache_folder("amd") / key
     stored = read_entry(path) if cache else None
@@ -68,17 +68,6 @@ def compile_amd(source: str, arch: str, wave_size: int, name: str = "kernel", *,
     return CodeObject(blob, assembly, read_reports(blob))
 
 
-def _wave_options(arch: str, wave_size: int) -> list[str]:
-    """What tells the compiler the wave size: gfx9 has one, later GPUs have two."""
-    if arch.startswith("gfx9"):
-        if wave_size != 64:
-            raise error(f"{arch} has waves of 64 lanes, not {wave_size}")
-        return []
-    if wave_size not in (32, 64):
-        raise error(f"{arch} has waves of 32 or 64 lanes, not {wave_size}")
-    return ["-mwavefrontsize64" if wave_size == 64 else "-mno-wavefrontsize64"]
-
-
 def _code_options(arch: str) -> list[str]:
     """Options for GPUs that the compiler is wrong about: it gives gfx110x comparisons of shuffled lanes with
     constants, which these have no instruction for."""
@@ -87,7 +76,7 @@ def _code_options(arch: str) -> list[str]:
 
 def _compile(text: str, arch: str, wave_size: int, name: str) -> tuple[bytes, str]:
     """The linked code object and its assembly, in three steps: the compiler's own linking needs ROCm."""
-    options = _wave_options(arch, wave_size)
+    options = wave_options(arch, wave_size)
     flags = [f"--offload-arch={arch}", f"-DGEN_WAVE_SIZE={wave_size}", *options, *_FLAGS]
     target = ["-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", _VERSION, *options]
     with tempfile.TemporaryDirectory(prefix="genrw") as folder:

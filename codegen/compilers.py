@@ -56,6 +56,20 @@ def translation_unit(source: str, kernel: str) -> str:
     return f'#line 1 "gen.hpp"\n{device_header()}\n#line 1 "{kernel}.hip"\n{body}\n'
 
 
+# ---- options for AMD GPUs ----------------------------------------------------------------------------------
+
+
+def wave_options(arch: str, wave_size: int) -> list[str]:
+    """What tells clang and hiprtc the wave size: gfx9 has one, later GPUs have two; GenrwError for another."""
+    if arch.startswith("gfx9"):
+        if wave_size != 64:
+            raise error(f"{arch} has waves of 64 lanes, not {wave_size}", remedy=f"lower for it: --target {arch}")
+        return []
+    if wave_size not in (32, 64):
+        raise error(f"{arch} has waves of 32 or 64 lanes, not {wave_size}", remedy=f"lower for it: --target {arch}")
+    return ["-mwavefrontsize64" if wave_size == 64 else "-mno-wavefrontsize64"]
+
+
 # ---- running a compiler -----------------------------------------------------------------------------------
 
 

@@ -77,8 +77,13 @@ class GpuKernel:
         try:
             self.runtime.launch(self.function, self.source.groups, self.source.block, pointers, stream)
         except GenrwError as problem:
-            told = problem.diagnostics[0].message
-            raise error(f"kernel {self.source.name} of {self.origin}: {told}") from None
+            raise _by(f"kernel {self.source.name} of {self.origin}", problem) from None
+
+
+def _by(what: str, problem: GenrwError) -> GenrwError:
+    """A runtime's error with the name of what it happened to."""
+    told = problem.diagnostics[0]
+    return error(f"{what}: {told.message}", remedy=told.remedy)
 
 
 class Memory:
@@ -114,10 +119,16 @@ class GpuProgram:
             made = {a.parameter: self._output(name, a, (out or {}).get(name), stream) for name, a in written}
             kernel.launch([self._pointer(a, given, made) for a in kernel.source.arguments], stream)
             results |= {name: made[a.parameter] for name, a in written}
-        if on_gpu:
+        self._finish(stream)
+        return dict(results) if on_gpu else {name: array.numpy() for name, array in results.items()}
+
+    def _finish(self, stream: int) -> None:
+        """Wait for the kernels: what went wrong in one of them is known by then."""
+        try:
             self.runtime.synchronize(stream)
-            return dict(results)
-        return {name: array.numpy() for name, array in results.items()}
+        except GenrwError as problem:
+            names = ", ".join(kernel.source.name for kernel in self.kernels)
+            raise _by(f"kernel {names} of {self.program.source.name}", problem) from None
 
     def _pointer(
         self, argument: Argument, given: Mapping[str, DeviceView | Array], made: Mapping[str, DeviceArray]

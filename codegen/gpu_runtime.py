@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -147,15 +148,25 @@ class GpuRuntime(ABC):
         return elapsed
 
     def captured(self, run: Callable[[int], None]) -> Callable[[int], None]:
-        """What a run launches, as a graph: called with a stream, it launches all of it at once."""
+        """What a run launches, as a graph: called with a stream, it launches all of it at once.
+
+        The graph is freed when nobody holds the callable any more.
+        """
         self.enter()
         stream = int(self.do("stream", "the GPU has no streams left", 0))
         self.do("capture", "launches cannot be captured", stream)
         run(stream)
         graph = self.do("captured", "launches cannot be captured", stream)
         whole = self.do("graph", "a graph cannot be made", graph, 0)
+        self.do("free captured", "what was captured cannot be freed", graph)
         self.do("free stream", "a stream cannot be freed", stream)
-        return lambda on: self.do("launch graph", "a graph cannot be launched", whole, on)
+
+        def launch(on: int) -> None:
+            self.enter()
+            self.do("launch graph", "a graph cannot be launched", whole, on)
+
+        weakref.finalize(launch, self.do, "free graph", "a graph cannot be freed", whole)
+        return launch
 
 
 def vendor_module(package: str, name: str, remedy: str) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-from genrw.codegen.compilers import compiler_version, translation_unit, zig
+from genrw.codegen.compilers import compiler_version, translation_unit, wave_options, zig
 from genrw.codegen.gpu_arrays import ROCM
 from genrw.codegen.gpu_runtime import GpuRuntime, vendor_module
 from genrw.codegen.printer import KernelSource
@@ -17,6 +17,7 @@ _PACKAGE = "hip"
 _REMEDY = "install ROCm, on a machine with an AMD GPU"
 _SHOWN_LOG = 2000
 _STEPS = {
+    "version": "hipRuntimeGetVersion",
     "module": "hipModuleLoadData",
     "function": "hipModuleGetFunction",
     "allocate": "hipMalloc",
@@ -35,7 +36,9 @@ _STEPS = {
     "free event": "hipEventDestroy",
     "captured": "hipStreamEndCapture",
     "graph": "hipGraphInstantiateWithFlags",
+    "free captured": "hipGraphDestroy",
     "launch graph": "hipGraphLaunch",
+    "free graph": "hipGraphExecDestroy",
 }
 
 
@@ -55,10 +58,9 @@ class HipRuntime(GpuRuntime):
         if number >= count:
             raise error(f"there is no AMD GPU number {number}", remedy=f"there are {count}, counted from 0")
         self.number = number
-        properties = hip.hipDeviceProp_t()
-        self.call("the GPU does not say what it is", hip.hipGetDeviceProperties, properties, number)
-        self.arch = properties.gcnArchName.decode().split(":")[0]
-        self.model = properties.name.decode()
+        properties = self.call("the GPU does not say what it is", hip.hipGetDeviceProperties, number)
+        self.arch = properties.gcnArchName.partition(":")[0]  # what follows says which features are on
+        self.model = properties.name
 
     def count(self) -> int:
         """How many AMD GPUs there are."""
@@ -73,7 +75,8 @@ class HipRuntime(GpuRuntime):
             _, major, minor = vendor_module(_PACKAGE, "hiprtc", _REMEDY).hiprtcVersion()
         except RuntimeError:  # the runtime without its compiler
             return compiler_version(zig(), "version")
-        return f"hiprtc {major}.{minor}"
+        # hiprtc says 9.0 in many releases of HIP.
+        return f"hiprtc {major}.{minor} of HIP {self.do('version', 'HIP has no version')}"
 
     def build(self, kernel: KernelSource) -> bytes:
         """With hiprtc; where ROCm has none, with the clang in the ziglang package."""
@@ -93,8 +96,8 @@ class HipRuntime(GpuRuntime):
         self.call("the launch failed", launch, function, groups, 1, 1, block, 1, 1, 0, stream, None, parameters)
 
     def said(self, status: Any) -> str:
-        text = self._hip.hipGetErrorString(status)
-        return f"{status.name}, {text.decode()}" if isinstance(text, bytes) else str(status.name)
+        _, text = self._hip.hipGetErrorString(status)
+        return f"{status.name}, {text}" if text else str(status.name)
 
 
 def compile_hip(source: str, arch: str, wave_size: int, name: str = "kernel") -> bytes:
@@ -102,17 +105,21 @@ def compile_hip(source: str, arch: str, wave_size: int, name: str = "kernel") ->
     hiprtc = vendor_module(_PACKAGE, "hiprtc", _REMEDY)
     text = translation_unit(source, name).encode()
     program = _hiprtc(hiprtc.hiprtcCreateProgram, text, f"{name}.hip".encode(), 0, None, None)
+    try:
+        return _compiled(hiprtc, program, arch, wave_size, name)
+    finally:
+        _hiprtc(hiprtc.hiprtcDestroyProgram, program.createRef())
+
+
+def _compiled(hiprtc: Any, program: Any, arch: str, wave_size: int, name: str) -> bytes:
     options = [f"--offload-arch={arch}", "-std=c++17", "-ffp-contract=off", f"-DGEN_WAVE_SIZE={wave_size}", "-w"]
-    if not arch.startswith("gfx9"):
-        options.append("-mwavefrontsize64" if wave_size == 64 else "-mno-wavefrontsize64")
+    options += wave_options(arch, wave_size)
     (status,) = hiprtc.hiprtcCompileProgram(program, len(options), [o.encode() for o in options])
     if int(status) != 0:
         log = _text(hiprtc.hiprtcGetProgramLogSize, hiprtc.hiprtcGetProgramLog, program)
         shown = log.rstrip(b"\0 \n").decode(errors="replace")[:_SHOWN_LOG]
         raise error(f"kernel {name} does not compile: {status.name}\n{shown}")
-    code = _text(hiprtc.hiprtcGetCodeSize, hiprtc.hiprtcGetCode, program)
-    _hiprtc(hiprtc.hiprtcDestroyProgram, program.createRef())
-    return code
+    return _text(hiprtc.hiprtcGetCodeSize, hiprtc.hiprtcGetCode, program)
 
 
 def _text(size: Callable[..., Any], fill: Callable[..., Any], program: Any) -> bytes:

@@ -63,6 +63,10 @@ def _at_stage(program: Program, request: Run) -> tuple[Program, dict[str, int]]:
         return (program.lower(request.stage) if request.stage else program), {}
     if request.stage is not None:
         raise error("only the interpreter runs a program at a stage", remedy="add `--device interpret`")
+    if request.device != "host":
+        if request.order:
+            raise error("a GPU chooses the order of groups: it has no `--order`", remedy="use `--device host`")
+        return program, {}
     return program, {"order": request.order}
 
 
