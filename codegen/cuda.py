@@ -102,15 +102,16 @@ class CudaRuntime(GpuRuntime):
 
 def compile_cuda(source: str, arch: str, wave_size: int, name: str = "kernel") -> bytes:
     """Compile HIP source for an NVIDIA GPU such as `sm_90`, with NVRTC; GenrwError with its first messages."""
-    return _compiled(source, arch, wave_size, name, "CUBIN")
+    return _compiled(source, arch, wave_size, name, "nvrtcGetCUBINSize", "nvrtcGetCUBIN")
 
 
 def compile_ptx(source: str, arch: str, wave_size: int, name: str = "kernel") -> str:
     """The same as far as PTX: the text that the GPU's own instructions are made from."""
-    return _compiled(source, arch, wave_size, name, "PTX").rstrip(b"\0").decode()
+    return _compiled(source, arch, wave_size, name, "nvrtcGetPTXSize", "nvrtcGetPTX").rstrip(b"\0").decode()
 
 
-def _compiled(source: str, arch: str, wave_size: int, name: str, form: str) -> bytes:
+def _compiled(source: str, arch: str, wave_size: int, name: str, size: str, fill: str) -> bytes:
+    """What NVRTC gives by two of its functions, the first of which says how many bytes that is."""
     nvrtc = vendor_module(_PACKAGE, "nvrtc", _REMEDY)
     text = translation_unit(source, name).encode()
     program = _nvrtc(nvrtc.nvrtcCreateProgram, text, f"{name}.hip".encode(), 0, [], [])
@@ -121,7 +122,7 @@ def _compiled(source: str, arch: str, wave_size: int, name: str, form: str) -> b
             log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
             shown = log.rstrip(b"\0 \n").decode(errors="replace")[:_SHOWN_LOG]
             raise error(f"kernel {name} does not compile: {status.name}\n{shown}")
-        return _text(getattr(nvrtc, f"nvrtcGet{form}Size"), getattr(nvrtc, f"nvrtcGet{form}"), program)
+        return _text(getattr(nvrtc, size), getattr(nvrtc, fill), program)
     finally:
         _nvrtc(nvrtc.nvrtcDestroyProgram, program)
 
