@@ -10,7 +10,7 @@ from genrw.engine.foreign import GIVEN_NAMES
 from genrw.engine.library import Library, family_affixes
 from genrw.engine.variants import leaves, nodes
 from genrw.grammar.diagnostics import Diagnostic
-from genrw.grammar.expr_tree import Expr
+from genrw.grammar.expr_tree import Expr, Name
 from genrw.grammar.rw_tree import ImportDecl, NumberPattern, OpPattern, VarPattern
 
 
@@ -57,5 +57,5 @@ def _expressions(declaration: ImportDecl) -> Iterator[Expr]:
         yield declaration.guard
     yield from (binding.value for binding in declaration.with_)
     for result in declaration.results:
-        yield from (a.value for node in nodes(result) for a in node.attributes if a.value is not None)
+        yield from (a.value or Name(a.name, span=a.span) for node in nodes(result) for a in node.attributes)
         yield from (leaf.value for leaf in leaves(result) if isinstance(leaf, NumberPattern))

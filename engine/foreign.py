@@ -18,19 +18,20 @@ from genrw.engine.ir import Attributes, Node
 from genrw.engine.library import Library, Operator
 from genrw.engine.types import Type
 from genrw.grammar.diagnostics import GenrwError
-from genrw.grammar.expr_tree import Expr, Name
+from genrw.grammar.expr_tree import Expr
 from genrw.grammar.rw_tree import AttributeDecl, ImportDecl, InputDecl, NumberPattern, OpPattern, Pattern, VarPattern
+
+# How far a declaration got with an operation: bound its parts, asked its guard, built its templates.
+_BOUND, _GUARDED, _BUILT = range(3)
 
 
 class Unfit(Exception):
     """An operation that a declaration does not take, and why; `progress` says how far it got."""
 
-    def __init__(self, message: str, progress: int = 0) -> None:
+    def __init__(self, message: str, progress: int = _BOUND) -> None:
         super().__init__(message)
         self.progress = progress
 
-
-_BOUND, _GUARDED, _BUILT = range(3)
 
 GIVEN_NAMES = ("opset", "outputs", "type", "position")
 """What expressions of a declaration may name besides its own: the version of the foreign operators, how many results
@@ -80,15 +81,11 @@ class _Scope:
     values: Mapping[str, Any]
     nodes: Mapping[str, _Built | tuple[Node, ...]]
 
-    def element(self, names: set[str], position: int) -> _Scope:
-        """The scope of one element of the lists of these names."""
-        values = {**self.values, "position": position}
-        nodes = dict(self.nodes)
-        for name in names:
-            listed = nodes[name]
-            assert isinstance(listed, tuple)
-            nodes[name], values[name] = listed[position], listed[position].type
-        return _Scope(values, nodes)
+    def element(self, lists: Mapping[str, tuple[Node, ...]], position: int) -> _Scope:
+        """The scope of one element of lists."""
+        elements = {name: listed[position] for name, listed in lists.items()}
+        types = {name: node.type for name, node in elements.items()}
+        return _Scope({**self.values, **types, "position": position}, {**self.nodes, **elements})
 
 
 class Translator:
@@ -111,8 +108,8 @@ class Translator:
         raise reason
 
     def _apply(self, declaration: ImportDecl, use: Use) -> list[Node]:
-        scope = self._bound(declaration, use)
         try:
+            scope = self._bound(declaration, use)
             if declaration.guard is not None and not self._value(declaration.guard, scope):
                 raise Unfit("this form is not supported", _GUARDED)
             values = dict(scope.values)
@@ -187,6 +184,8 @@ class Translator:
             value = self._value(declared.default, _Scope(values, nodes))
         else:
             raise Unfit(f"its attribute `{declared.name}` is missing")
+        if isinstance(value, Node) != (declared.type == "tensor"):
+            raise Unfit(f"its attribute `{declared.name}` is of another type")
         if isinstance(value, Node):
             nodes[declared.name], value = value, value.type
         elif declared.type == "dtype" and isinstance(value, int):
@@ -226,26 +225,28 @@ class Translator:
         if isinstance(pattern, OpPattern):
             return self._operation(pattern, scope)
         built = scope.nodes[pattern.name]
-        assert not isinstance(built, tuple), pattern.name
+        if isinstance(built, tuple):
+            raise Unfit(f"`{pattern.name}` stands for several values, and the declaration uses it as one", _BUILT)
         return built
 
     def _operands(self, pattern: OpPattern, scope: _Scope) -> Iterator[_Built]:
         for operand in pattern.operands:
             if isinstance(operand, VarPattern) and operand.rest:
                 listed = scope.nodes[operand.name]
-                assert isinstance(listed, tuple)
-                yield from listed
+                yield from listed if isinstance(listed, tuple) else (listed,)
             elif isinstance(operand, OpPattern) and operand.rest:
-                names = {name for name in _variables(operand) if isinstance(scope.nodes[name], tuple)}
-                for i in range(max(len(scope.nodes[name]) for name in names)):  # type: ignore[arg-type]
-                    yield self._build(operand, scope.element(names, i))
+                lists = {name: found for name in _variables(operand) if isinstance(found := scope.nodes[name], tuple)}
+                for i in range(min(map(len, lists.values()), default=0)):
+                    yield self._build(operand, scope.element(lists, i))
             else:
                 yield self._build(operand, scope)
 
     def _operation(self, pattern: OpPattern, scope: _Scope) -> Node:
         name = pattern.op.replace("{}", str(scope.values.get(pattern.family or "", pattern.family)))
         operands = list(self._operands(pattern, scope))
-        given = {a.name: self._value(a.value or Name(a.name, span=a.span), scope) for a in pattern.attributes}
+        given = {
+            a.name: scope.values[a.name] if a.value is None else self._value(a.value, scope) for a in pattern.attributes
+        }
         found = self.library.find(name)
         if found is None:
             beside = next((o.type.dtype for o in operands if isinstance(o, Node)), "float")

@@ -192,6 +192,7 @@ def test_a_declaration_of_ones_own(genrw: Command, tmp_path: Path) -> None:
         ("import A(x) => expp(x)", "unknown operator `expp`"),
         ("import A(x) => exp[base=2](x)", "`exp` has no attribute `base`"),
         ("import A(x) => exp(y)", "`y` is no input"),
+        ("import A(x) => leaky_relu[alpha](x)", "unknown name `alpha`"),
         ("import A(x) when n > 1 => exp(x)", "unknown name `n`"),
         ("import A(x) exp(x)", "expected"),
     ],
