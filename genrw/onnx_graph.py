@@ -39,14 +39,13 @@ _DOMAINS = ("", "ai.onnx")
 @dataclass(frozen=True)
 class Imported:
     """A program made from a graph. `arrays` are its constants by file name; `inputs` says what the graph calls its
-    parameters; `fixed` names the inputs whose given values went into the program; `results` are the graph's outputs, in
-    the order of the program's."""
+    parameters; `unused` are the graph's inputs that are none of the program's: those whose given values went into it, and
+    those that nothing depends on. The program's results are the graph's outputs, in order."""
 
     module: Module
     arrays: Mapping[str, Values]
     inputs: Mapping[str, str]
-    fixed: frozenset[str]
-    results: tuple[str, ...]
+    unused: frozenset[str]
 
 
 def import_graph(
@@ -88,7 +87,6 @@ class _Importer(Surroundings):
         self.keys: dict[int, Any] = {}
         self.kept: list[Node] = []
         self.names: set[str] = set()
-        self.fixed: set[str] = set()
         self.arrays: dict[str, Values] = {}
         self.problems: list[Diagnostic] = []
 
@@ -104,16 +102,20 @@ class _Importer(Surroundings):
             self._translate(node, scope)
         if self.problems:
             raise GenrwError(self.problems)
+        return self._whole(scope)
+
+    def _whole(self, scope: Mapping[str, Node | None]) -> Imported:
+        """The program of the graph's outputs, its parameters in the order in which the graph names them."""
         results = [value for o in self.graph.output if (value := scope[o.name]) is not None]
         root = Node(self.library.boundary("result").name, (), tuple(results), EFFECT)
-        parameters = tuple(n for n in walk(root) if n.op == self.library.boundary("input").name)
+        found = [n for n in walk(root) if n.op == self.library.boundary("input").name]
         order = {id(n): i for i, n in enumerate(n for n in scope.values() if n is not None)}
-        parameters = tuple(sorted(parameters, key=lambda p: order.get(id(p), len(order))))
-        used = {p.attribute("file") for p in parameters}
-        arrays = {name: array for name, array in self.arrays.items() if name in used}
-        module = Module("main", root, parameters)
+        parameters = tuple(sorted(found, key=lambda p: order.get(id(p), len(order))))
+        files = {p.attribute("file") for p in parameters}
+        arrays = {name: array for name, array in self.arrays.items() if name in files}
         inputs = {p.attribute("name"): self.inputs[id(p)] for p in parameters if id(p) in self.inputs}
-        return Imported(module, arrays, inputs, frozenset(self.fixed), tuple(o.name for o in self.graph.output))
+        unused = frozenset(self.inputs.values()) - frozenset(inputs.values())
+        return Imported(Module("main", root, parameters), arrays, inputs, unused)
 
     # ---- what the graph is given
 
@@ -288,7 +290,6 @@ class _Importer(Surroundings):
         array = np.asarray(self.values[name])
         if array.shape != type_.lens or array.dtype != numpy_dtype(type_.dtype):
             raise Unfit(f"the array given for the input `{name}` is of another type or shape")
-        self.fixed.add(name)
         return array
 
     def _evaluate(self, node: Node) -> Values:

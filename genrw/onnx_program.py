@@ -40,7 +40,7 @@ class Model:
     def program(self, name: str, library: Library, options: Options, default_target: str) -> Program:
         """The program, as if read from the model's file."""
         program = Program.parse(Source(name, self.text), library, options, default_target)
-        return replace(program, arrays=self.imported.arrays, fixed=self.imported.fixed)
+        return replace(program, arrays=self.imported.arrays, unused=self.imported.unused)
 
 
 def import_model(

@@ -44,8 +44,8 @@ class Program:
     """Modules at some stage, with the rules and options that they are lowered by.
 
     `origin` holds the modules as loaded; `target_chosen` says that the call or a header chose the target. `arrays`
-    are the contents of files that parameters name; others lie beside the program's own file. `fixed` names inputs of
-    a model whose values went into the program.
+    are the contents of files that parameters name; others lie beside the program's own file. `unused` names
+    inputs of a model that are none of its program.
     """
 
     modules: tuple[Module, ...]
@@ -55,7 +55,7 @@ class Program:
     origin: tuple[Module, ...] = ()
     target_chosen: bool = True
     arrays: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    fixed: frozenset[str] = frozenset()
+    unused: frozenset[str] = frozenset()
     trace: Trace = field(default_factory=Trace, compare=False)
 
     @classmethod
@@ -82,7 +82,7 @@ class Program:
 
     def with_options(self, options: Options) -> Program:
         """The program as loaded, under other options."""
-        return replace(Program.parse(self.source, self.library, options), arrays=self.arrays, fixed=self.fixed)
+        return replace(Program.parse(self.source, self.library, options), arrays=self.arrays, unused=self.unused)
 
     def with_modules(self, modules: tuple[Module, ...]) -> Program:
         """Other modules with this program's rules and options."""

@@ -92,7 +92,7 @@ def _input_files(program: Program, given: Sequence[str]) -> dict[str, str]:
         name, sign, path = item.partition("=")
         if not sign or not path:
             raise error(f"the input {item!r} names no file", remedy="write `--input name=file.npy`")
-        if name in program.fixed and name not in program.inputs:
+        if name in program.unused:
             continue
         if name not in program.inputs:
             names = ", ".join(program.inputs)

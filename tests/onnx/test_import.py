@@ -150,6 +150,9 @@ def test_what_no_result_needs_is_left_out(genrw: Command, tmp_path: Path) -> Non
     inputs = [value("x", [1, 1, 4]), value("w", [1, 1, 2])]
     onnx.save(model(nodes, inputs, [value("y", [1, 1, 4])]), tmp_path / "m.onnx")
     assert genrw("run", tmp_path / "m.onnx", "--check").status == 0
+    np.save(tmp_path / "w.npy", np.ones((1, 1, 2), np.float32))
+    result = genrw("run", tmp_path / "m.onnx", "--input", f"w={tmp_path / 'w.npy'}")
+    assert (result.status, result.err) == (0, "")
 
 
 def test_functions_are_expanded(genrw: Command, tmp_path: Path) -> None:
