@@ -225,7 +225,7 @@ def cover(
     schedule: Schedule = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show which rules fire and survive, over programs and the rules' own examples."""
+    """Show which rules matter to programs, and which guards were seen both ways, there or in the rules' examples."""
     from genrw.coverage import cover_files
 
     settings = _settings(target, strict, schedule, rules, no_shipped_rules)

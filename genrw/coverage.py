@@ -119,10 +119,10 @@ class Coverage:
             total.refused += use.refused
 
     def add_examples(self) -> list[Diagnostic]:
-        """Ask the guards in the rules' own examples, each rule alone; gives the problems met."""
+        """Ask guards that programs left open in the rules' own examples, each rule alone; gives the problems met."""
         problems: list[Diagnostic] = []
         for rule in self.library.rules:
-            for example in rule.examples if rule.guard is not None else ():
+            for example in rule.examples if self._guard_is_open(rule) else ():
                 try:
                     for graph in example_graphs(self.library, rule, example):
                         self._count(graph.answered.uses)
@@ -130,15 +130,14 @@ class Coverage:
                     problems += problem.diagnostics
         return problems
 
+    def _guard_is_open(self, rule: RuleDecl) -> bool:
+        uses = [self.uses.get(key, RuleUse()) for key in _directions(rule)]
+        return rule.guard is not None and not all(use.taken and use.refused for use in uses)
+
     def rows(self) -> list[Row]:
         """What was seen of each rule, both directions of those that have two."""
-        keys = [
-            (rule, key)
-            for rule in self.library.rules
-            for key in ((rule.name, f"{rule.name}/reverse") if rule.both_ways else (rule.name,))
-        ]
         survivors = self._survivors()
-        return [self._row(rule, key, key in survivors) for rule, key in keys]
+        return [self._row(rule, key, key in survivors) for rule in self.library.rules for key in _directions(rule)]
 
     def _row(self, rule: RuleDecl, key: str, survived: bool) -> Row:
         use = self.uses.get(key, RuleUse())
@@ -181,6 +180,11 @@ class Coverage:
         except GenrwError:
             # Without some rule the others make no end, or nonsense: each on its own shows which.
             return [None] if len(probes) == 1 else [o for probe in probes for o in self._without([probe])]
+
+
+def _directions(rule: RuleDecl) -> tuple[str, ...]:
+    """The keys of a rule's directions."""
+    return (rule.name, f"{rule.name}/reverse") if rule.both_ways else (rule.name,)
 
 
 def _differs(key: str, step: Step, outcome: Module | None) -> bool:

@@ -881,6 +881,18 @@ def _corners() -> dict[str, str]:
             product = mul(b, y)
             r = add(product, w)
             @return(r)""",
+        "repeated_block": """
+            x = @param:x -> float{4, 1024}, {2048, 1}
+            y = @param:y -> float{3, 4, 1024}
+            r = add(x, y)
+            @return(r)""",
+        "padded_rows": """
+            x = @param:x -> float{5, 1000}
+            y = @param:y -> float{7, 1000}
+            p = pad[pads={1, 0, 1, 0}](x)
+            m = mul(p, y)
+            r = reduce_sum[axes={1}](m)
+            @return(r)""",
         "layouts_of_layouts": """
             x = @param:x -> float{2, 3, 4}
             y = @param:y -> float{2, 12}
@@ -908,9 +920,9 @@ def _corners() -> dict[str, str]:
             c = sin(g)
             @return(a, b, c)""",
         "shifted_layout": """
-            x = @param:x -> float{6, 4}, {8, 1}
-            m = reshape[dims={24}](x)
-            s = slice[axes={0}, starts={8}, ends={22}](m)
+            x = @param:x -> float{600, 4}, {8, 1}
+            m = reshape[dims={2400}](x)
+            s = slice[axes={0}, starts={8}, ends={2398}](m)
             r = relu(s)
             @return(r)""",
         "chunks_of_short_rows": """
@@ -958,6 +970,10 @@ def _corners() -> dict[str, str]:
             a = reduce_sum[axes={2}](x)
             b = reduce_sum[axes={1}](a)
             @return(b)""",
+        "log_sum_of_nothing": """
+            x = @param:x -> float{4, 0}
+            r = reduce_log_sum_exp[axes={1}](x)
+            @return(r)""",
         "position_of_one": """
             x = @param:x -> float{70, 1}
             a = argmax[axis=1](x)
@@ -1001,10 +1017,20 @@ def _written_lower() -> dict[str, str]:
             v = load(x, g)
             store = store(z_output, i, v)
             @return(store)""",
+        "neighbours_by_hand": """
+            @module main [stage=lanewise, target=gfx942, schedule={algo=flat, block_size=256, lanes=256, vector=4, share=4, steps=1, grid=2}, space={2048}]
+            x = @param:x -> float{2048}
+            z_output = @param:z_output -> float{2048}
+            i = global_id
+            first = imul(i, 4)
+            v = vector_load[size=4](x, first)
+            e = exp(v)
+            store = vector_store[size=4](z_output, first, e)
+            @return(store)""",
         "rows_by_hand": """
             @module main [stage=lanewise, target=gfx942, schedule={algo=wave, block_size=256, lanes=64, vector=1, share=4, steps=1, grid=2}, space={8, 256}, axes={1}]
             x = @param:x -> float{8, 256}
-            z_output = @param:z_output -> float{16}
+            z_output = @param:z_output -> float{8}
             i = global_id
             row = idiv(i, 64)
             lane = lane_id
@@ -1016,7 +1042,7 @@ def _written_lower() -> dict[str, str]:
             all = dpp_reduce[op=sum](share)
             s = add(all, sixth)
             own = elect[lanes=64](row)
-            place = imul(own, 2)
+            place = imin(own, 7)
             store = store(z_output, place, s)
             @return(store)""",
     }

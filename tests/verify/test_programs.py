@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import dedent
 
 import pytest
-from programs import MATRIX, PROGRAMS, SEED_CASES, SEED_TABLE
+from programs import MATRIX, PROGRAMS, SEED_CASES, SEED_TABLE, WRITTEN_LOWER
 from support import (
     AMD_TARGETS,
     WAVE32,
@@ -34,6 +34,15 @@ def test_program(name: str) -> None:
     check_host(text, gpu)
     check_host(text, "host", orders=(0,))
     check_compiles(text, rotated(name, AMD_TARGETS))
+
+
+@pytest.mark.parametrize("name", WRITTEN_LOWER)
+def test_program_with_a_header(name: str) -> None:
+    """A program that begins at a later stage, or has a schedule of its own."""
+    text = WRITTEN_LOWER[name]
+    check_every_stage(text, WAVE64)
+    check_host(text, WAVE64)
+    check_compiles(text, WAVE64)
 
 
 @pytest.mark.parametrize("target", AMD_TARGETS)
