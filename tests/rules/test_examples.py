@@ -34,6 +34,7 @@ def test_example(rule: RuleDecl, example: Example) -> None:
 
 
 @pytest.mark.parametrize("rule", LIBRARY.rules, ids=label)
-def test_rule_has_examples(rule: RuleDecl) -> None:
+def test_rule_is_documented(rule: RuleDecl) -> None:
+    assert rule.doc, f"{rule.name} has no `///` line that says what holds"
     assert any(e.after for e in rule.examples), f"{rule.name} has no example"
     assert rule.guard is None or any(not e.after for e in rule.examples), f"{rule.name} has no counterexample"
