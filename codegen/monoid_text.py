@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from genrw.engine.cpp_expr import cpp_expr
 from genrw.engine.dtypes import DTYPES
+from genrw.engine.expr import free_names
 from genrw.engine.monoids import result_type
 from genrw.grammar.expr_tree import Expr
 from genrw.grammar.rw_tree import FieldExpr, MonoidDecl
@@ -40,7 +41,7 @@ class _Struct:
         lines += self._accumulator()
         lines.append(f"    static GEN_DEVICE acc identity() {{ return {self._value(monoid.identity, {})}; }}")
         if monoid.element:
-            value = self._value(monoid.element, {"x": "x", "index": "index", "k": "index"})
+            value = self._element()
             lines.append(f"    static GEN_DEVICE acc element({self.type} x, long long index) {{ return {value}; }}")
         names = self._members("a") | self._members("b")
         value = self._value(monoid.combine, names)
@@ -72,6 +73,19 @@ class _Struct:
             return self._text(fields[0].value, names, self.dtype)
         given = {f.field: f.value for f in fields}
         parts = [self._text(given[name], names, d) for name, d in self.fields.items()]
+        return f"{{{', '.join(parts)}}}"
+
+    def _element(self) -> str:
+        """The accumulator of element x; C++ narrows a position to a field of fewer bits only if told to."""
+        names = {"x": "x", "index": "index", "k": "index"}
+        if not self.fields:
+            return self._value(self.monoid.element, names)
+        given = {f.field: f.value for f in self.monoid.element}
+        parts = []
+        for name, dtype in self.fields.items():
+            text = self._text(given[name], names, dtype)
+            narrow = DTYPES[dtype].is_integer and DTYPES[dtype].bits < 64 and free_names(given[name]) & {"index", "k"}
+            parts.append(f"static_cast<{DTYPES[dtype].cpp}>({text})" if narrow else text)
         return f"{{{', '.join(parts)}}}"
 
     def _text(self, expr: Expr, names: Mapping[str, str], dtype: str) -> str:

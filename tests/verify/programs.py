@@ -7,6 +7,7 @@ INTEGERS = ("int8", "uint8", "int32", "int64")
 WIDE_INTEGERS = ("int16", "uint16", "uint32", "uint64")
 NUMBERS = (*FLOATS, *INTEGERS)
 TYPES = (*NUMBERS, "bool")
+ALL_TYPES = (*TYPES, *WIDE_INTEGERS)
 
 
 def _pointwise() -> dict[str, str]:
@@ -177,17 +178,17 @@ def _bits(dtype: str) -> str:
 def _conversions(dtype: str) -> str:
     """A tensor converted to every type."""
     lines = [f"x = @param:x -> {dtype}{{129}}"]
-    lines += [f"to_{t} = convert[target_type={t}](x)" for t in TYPES if t != dtype]
-    names = ", ".join(f"to_{t}" for t in TYPES if t != dtype)
+    lines += [f"to_{t} = convert[target_type={t}](x)" for t in ALL_TYPES if t != dtype]
+    names = ", ".join(f"to_{t}" for t in ALL_TYPES if t != dtype)
     return "\n".join([*lines, f"@return({names})"])
 
 
 def _types() -> dict[str, str]:
-    found = {f"pointwise_{t}": _all_pointwise(t) for t in (*TYPES, *WIDE_INTEGERS)}
+    found = {f"pointwise_{t}": _all_pointwise(t) for t in ALL_TYPES}
     found |= {f"functions_{t}": _functions(t) for t in FLOATS}
     found |= {f"activations_{t}": _activations(t) for t in FLOATS}
     found |= {f"bits_{t}": _bits(t) for t in ("int8", "int64", *WIDE_INTEGERS)}
-    return found | {f"convert_{t}": _conversions(t) for t in TYPES}
+    return found | {f"convert_{t}": _conversions(t) for t in ALL_TYPES}
 
 
 def _index_maps() -> dict[str, str]:
@@ -739,7 +740,7 @@ def _positions() -> dict[str, str]:
 
 def _typed_reductions() -> dict[str, str]:
     found = {}
-    for dtype in NUMBERS:
+    for dtype in (*NUMBERS, *WIDE_INTEGERS):
         ops = ["sum", "max", "min", "mean", "argmax"]
         lines = [f"x = @param:x -> {dtype}{{9, 131}}"]
         lines += [f"{op} = reduce_{op}[axes={{1}}](x)" for op in ops]
