@@ -21,7 +21,7 @@ test(const float* __restrict__ a,
     const bool inside = imod < 300;
     const int idiv = base / 512;
     const auto a_in = gen::strided_load<4, 1024, 4>(a, imod + idiv * 300, inside, 0.0f);
-    const auto b_in = gen::strided_load<4, 1024, 4>(b, imod + idiv * 212 + -300, imod >= 300, 0.0f);
+    const auto b_in = gen::strided_load<4, 1024, 4>(b, imod + idiv * 212 - 300, imod >= 300, 0.0f);
     const auto bias_in = gen::strided_load<4, 1024, 4>(bias, imod);
     gen::array<float, 4> y;
     GEN_UNROLL
