@@ -133,9 +133,11 @@ def _code_and_bits(dtype: str) -> tuple[int, int]:
 _lent: dict[int, tuple[object, ...]] = {}
 
 
-@_DELETER
-def _take_back(address: int) -> None:
+def _let_go(address: int) -> None:
     _lent.pop(address, None)
+
+
+_take_back = _DELETER(_let_go)
 
 
 @dataclass(eq=False)

@@ -77,7 +77,7 @@ class TorchPeers:
                 stream.synchronize()
                 times.append(1e3 * before.elapsed_time(after) / _GRAPH_RUNS)
         del graph
-        return statistics.median(times[1:])
+        return float(statistics.median(times[1:]))
 
 
 def _module(path: Path) -> ModuleType:

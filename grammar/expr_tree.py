@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import cast
 
 from genrw.grammar.source import NOWHERE, Span
 
@@ -16,16 +17,18 @@ class Node:
     span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
     @cached_property
-    def free(self: Expr) -> frozenset[str]:
+    def free(self) -> frozenset[str]:
         """The names that stand for something outside the expression."""
-        return frozenset(n.name for n, local in walk_free(self) if isinstance(n, Name) and n.name not in local)
+        return frozenset(
+            n.name for n, local in walk_free(cast("Expr", self)) if isinstance(n, Name) and n.name not in local
+        )
 
     @cached_property
-    def members(self: Expr) -> frozenset[tuple[str, str]]:
+    def members(self) -> frozenset[tuple[str, str]]:
         """Pairs (name, member) for each `name.member` of a free name."""
         return frozenset(
             (n.base.name, n.name)
-            for n, local in walk_free(self)
+            for n, local in walk_free(cast("Expr", self))
             if isinstance(n, Member) and isinstance(n.base, Name) and n.base.name not in local
         )
 
