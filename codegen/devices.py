@@ -7,7 +7,9 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+from genrw.codegen.given import given_inputs
 from genrw.codegen.host_program import HostProgram
+from genrw.codegen.host_sequence import HostSequence
 from genrw.grammar.diagnostics import error
 
 if TYPE_CHECKING:
@@ -40,15 +42,7 @@ class HostDevice:
 
     def load(self, program: Program, kernels: list[KernelSource]) -> Prepared:
         """The same for kernels that are printed already."""
-        loaded = [HostProgram.compile(source) for source in kernels]
-        names = list(program.results)
-
-        def run(inputs: Mapping[str, object], *, threads: int | None = None, order: int = 0) -> dict[str, Any]:
-            given = given_inputs(program, inputs)
-            written = [kernel(given, threads=threads, order=order).values() for kernel in loaded]
-            return dict(zip(names, (array for arrays in written for array in arrays), strict=True))
-
-        return run
+        return HostSequence([HostProgram.compile(source) for source in kernels], program)
 
 
 class InterpretDevice:
@@ -58,32 +52,13 @@ class InterpretDevice:
     default_target = "host"
 
     def prepare(self, program: Program) -> Prepared:
-        from genrw.engine.interpret import interpret
-
-        names = list(program.results)
+        from genrw.codegen.interpreted import run_units
 
         def run(inputs: Mapping[str, Any], *, precise: bool = False) -> dict[str, Any]:
-            all_given = given_inputs(program, inputs)
-            arrays: list[Any] = []
-            for module in program.modules:
-                taken = {p.attribute("name") for p in module.parameters}
-                given = {name: array for name, array in all_given.items() if name in taken}
-                context = program.context(module)
-                results = interpret(module, program.library, context, given, precise=precise)
-                arrays += results.values()
-            return dict(zip(names, arrays, strict=True))
+            arrays = run_units(program, given_inputs(program, inputs), precise)
+            return dict(zip(program.results, arrays, strict=True))
 
         return run
-
-
-def given_inputs(program: Program, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The inputs, with the usual values of those that are not given; GenrwError for some that no parameter is called."""
-    unknown = [name for name in inputs if name not in program.inputs]
-    if unknown:
-        names = ", ".join(program.inputs)
-        remedy = f"its inputs are {names}" if names else "it has no inputs"
-        raise error(f"the program has no input `{unknown[0]}`", remedy=remedy)
-    return {**program.defaults, **inputs}
 
 
 _ALWAYS: dict[str, Device] = {d.name: d for d in (HostDevice(), InterpretDevice())}

@@ -5,17 +5,20 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from genrw.codegen.compilers import device_header
-from genrw.codegen.devices import Prepared, given_inputs
+from genrw.codegen.devices import Prepared
+from genrw.codegen.given import given_inputs
 from genrw.codegen.gpu_arrays import DeviceArray, DeviceView, device_view, packed_strides
 from genrw.codegen.gpu_runtime import GpuRuntime
 from genrw.codegen.layout import Array, check_array, from_memory, memory_size, to_memory
 from genrw.codegen.printer import Argument, KernelSource
 from genrw.engine.dtypes import DTYPES, numpy_dtype
+from genrw.engine.launches import INPUT, SCRATCH, Place
 from genrw.grammar.cache import cache_folder, cache_key, read_entry, write_entry
 from genrw.grammar.diagnostics import GenrwError, error
 
@@ -104,7 +107,13 @@ class GpuProgram:
     def __init__(self, runtime: GpuRuntime, program: Program, kernels: Sequence[KernelSource]) -> None:
         self.runtime, self.program = runtime, program
         self.kernels = [GpuKernel.load(runtime, kernel, program.source.name) for kernel in kernels]
+        self.launches = program.launches()
         self._copies: dict[str, Memory] = {}
+
+    @cached_property
+    def _scratch(self) -> list[Memory]:
+        """The memory of values between kernels; calls take turns with it, as they do with the GPU."""
+        return [Memory(self.runtime, size) for size in self.launches.scratch]
 
     def __call__(
         self, inputs: Mapping[str, Any], *, stream: int = 0, out: Mapping[str, Any] | None = None
@@ -112,15 +121,14 @@ class GpuProgram:
         inputs = given_inputs(self.program, inputs)
         given = {name: self._input(name, value, stream) for name, value in inputs.items()}
         on_gpu = bool(out) or any(isinstance(value, DeviceView) for value in given.values())
-        names = iter(self.program.results)
-        results: dict[str, DeviceArray] = {}
-        for kernel in self.kernels:
-            written = [(next(names), a) for a in kernel.source.arguments if a.written]
-            made = {a.parameter: self._output(name, a, (out or {}).get(name), stream) for name, a in written}
-            kernel.launch([self._pointer(a, given, made) for a in kernel.source.arguments], stream)
-            results |= {name: made[a.parameter] for name, a in written}
+        arguments = _Arguments(self, given, out or {}, stream)
+        for step in self.launches.steps:
+            kernel = self.kernels[step.kernel]
+            kernel.launch([arguments.pointer(a, step.places[a.parameter]) for a in kernel.source.arguments], stream)
+        made = [arguments.results[number] for number in self.launches.results]
+        results = dict(zip(self.program.results, made, strict=True))
         self._finish(stream)
-        return dict(results) if on_gpu else {name: array.numpy() for name, array in results.items()}
+        return results if on_gpu else {name: array.numpy() for name, array in results.items()}
 
     def _finish(self, stream: int) -> None:
         """Wait for the kernels: what went wrong in one of them is known by then."""
@@ -130,17 +138,13 @@ class GpuProgram:
             names = ", ".join(kernel.source.name for kernel in self.kernels)
             raise _by(f"kernel {names} of {self.program.source.name}", problem) from None
 
-    def _pointer(
-        self, argument: Argument, given: Mapping[str, DeviceView | Array], made: Mapping[str, DeviceArray]
-    ) -> int:
-        if argument.written:
-            return made[argument.parameter].pointer
-        value = given.get(argument.parameter)
-        if value is None:
-            raise error(f"input `{argument.parameter}` is missing")
-        if isinstance(value, DeviceView):
-            return value.pointer
-        return self._copies[argument.parameter].pointer
+    def scratch(self, number: int) -> int:
+        """Where a scratch buffer lies."""
+        return self._scratch[number].pointer
+
+    def copied(self, name: str) -> int:
+        """Where the copy of a numpy input lies."""
+        return self._copies[name].pointer
 
     # ---- arguments
 
@@ -180,7 +184,7 @@ class GpuProgram:
         if view.device is not None and view.device != self.runtime.number:
             raise error(f"{what} lies on GPU {view.device}, not on GPU {self.runtime.number}")
 
-    def _output(self, name: str, argument: Argument, given: Any, stream: int) -> DeviceArray:
+    def output(self, name: str, argument: Argument, given: Any, stream: int) -> DeviceArray:
         """Where a result goes: the caller's array, or memory of its own."""
         runtime, lens, strides = self.runtime, argument.lens, argument.strides
         if given is not None:
@@ -207,3 +211,31 @@ class GpuProgram:
         memory = np.empty(memory_size(array.lens, array.strides), numpy_dtype(array.dtype))
         self.runtime.read(memory, array.pointer, 0)
         return from_memory(memory, array.lens, array.strides)
+
+
+class _Arguments:
+    """Where the arguments of all launches of one call lie."""
+
+    def __init__(
+        self, program: GpuProgram, given: Mapping[str, DeviceView | Array], out: Mapping[str, Any], stream: int
+    ) -> None:
+        self.program, self.given, self.out, self.stream = program, given, out, stream
+        self.inputs, self.names = list(program.program.inputs), list(program.program.results)
+        self.results: dict[int, DeviceArray] = {}
+
+    def pointer(self, argument: Argument, place: Place) -> int:
+        """The address that a launch is given for an argument."""
+        if place.kind == SCRATCH:
+            return self.program.scratch(place.number)
+        if place.kind == INPUT:
+            return self._input(self.inputs[place.number])
+        if place.number not in self.results:
+            name = self.names[place.number]
+            self.results[place.number] = self.program.output(name, argument, self.out.get(name), self.stream)
+        return self.results[place.number].pointer
+
+    def _input(self, name: str) -> int:
+        value = self.given.get(name)
+        if value is None:
+            raise error(f"input `{name}` is missing")
+        return value.pointer if isinstance(value, DeviceView) else self.program.copied(name)

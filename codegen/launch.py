@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from genrw.codegen.printer import Argument, KernelSource
+from genrw.engine.launches import INPUT, SCRATCH
 
 if TYPE_CHECKING:
     from genrw.codegen.amd import KernelReport
     from genrw.engine.ir import Module, Node
+    from genrw.engine.launches import Launch, Place
     from genrw.program import Program
 
 FORMAT = 1
@@ -27,28 +29,37 @@ class Built:
 
 
 def launch_table(program: Program, kernels: Sequence[Built]) -> dict[str, Any]:
-    """The launch table of a program: its inputs and results, and its kernels in the order of their launch."""
+    """The launch table of a program: its inputs, results and scratch buffers, and its launches in order."""
     lowered = program.lower(program.stages[-1])
     target = program.library.target(program.options.target)
+    plan = program.launches()
+    names = _Names(list(program.inputs), list(program.results))
     return {
         "format": FORMAT,
         "target": target.name,
         "wave_size": target.member("wave_size"),
         "inputs": [_input(name, node) for name, node in program.inputs.items()],
-        "results": [_tensor(name, node) for name, node in program.results.items()],
-        "kernels": [_kernel(m, k, results) for m, k, results in _with_results(program, lowered, kernels)],
+        "results": [
+            _tensor(name, node) | ({"same_as": names.results[same]} if same != number else {})
+            for number, ((name, node), same) in enumerate(zip(program.results.items(), plan.results, strict=True))
+        ],
+        "scratch_buffers": [{"buffer": names.scratch(n), "bytes": size} for n, size in enumerate(plan.scratch)],
+        "kernels": [_kernel(lowered.modules[s.kernel], kernels[s.kernel], s, names) for s in plan.steps],
     }
 
 
-def _with_results(
-    program: Program, lowered: Program, kernels: Sequence[Built]
-) -> list[tuple[Module, Built, dict[str, str]]]:
-    """Each kernel with the names of the results that its written arguments hold."""
-    names = iter(program.results)
-    return [
-        (module, kernel, {a.parameter: next(names) for a in kernel.source.arguments if a.written})
-        for module, kernel in zip(lowered.modules, kernels, strict=True)
-    ]
+@dataclass(frozen=True)
+class _Names:
+    """What the table calls memory: inputs and results by the program's names, scratch buffers by number."""
+
+    inputs: Sequence[str]
+    results: Sequence[str]
+
+    def scratch(self, number: int) -> str:
+        name = f"scratch{number}"
+        while name in self.inputs:
+            name += "_"
+        return name
 
 
 def _input(name: str, node: Node) -> dict[str, Any]:
@@ -62,7 +73,7 @@ def _tensor(name: str, node: Node) -> dict[str, Any]:
     return {"name": name, "type": type_.dtype, "shape": list(type_.lens), "strides": list(type_.layout)}
 
 
-def _kernel(module: Module, kernel: Built, results: Mapping[str, str]) -> dict[str, Any]:
+def _kernel(module: Module, kernel: Built, step: Launch, names: _Names) -> dict[str, Any]:
     source = kernel.source
     return {
         "name": source.name,
@@ -70,20 +81,29 @@ def _kernel(module: Module, kernel: Built, results: Mapping[str, str]) -> dict[s
         "grid": [source.groups, 1, 1],
         "block": [source.block, 1, 1],
         "lds_bytes": source.lds_bytes,
-        "arguments": [_argument(a, results) for a in source.arguments],
-        "scratch_buffers": [],
+        "arguments": [_argument(a, step.places[a.parameter], names) for a in source.arguments],
+        "scratch_buffers": [names.scratch(number) for number in _scratch(step)],
         "schedule": dict(module.schedule),
         "resources": _resources(kernel.report) if kernel.report is not None else None,
     }
 
 
-def _argument(argument: Argument, results: Mapping[str, str]) -> dict[str, Any]:
-    """An argument; one that is written names the result that it holds afterwards."""
+def _argument(argument: Argument, place: Place, names: _Names) -> dict[str, Any]:
+    """An argument and the memory that it is given: an input, a scratch buffer, or what holds a result afterwards."""
     entry: dict[str, Any] = {"buffer": argument.parameter, "kind": "output" if argument.written else "input"}
-    if argument.written:
-        entry["result"] = results[argument.parameter]
+    if place.kind == INPUT:
+        entry["buffer"] = names.inputs[place.number]
+    elif place.kind == SCRATCH:
+        entry["buffer"] = names.scratch(place.number)
+    else:
+        entry["result"] = names.results[place.number]
     entry |= {"type": argument.dtype, "shape": list(argument.lens), "strides": list(argument.strides)}
     return entry
+
+
+def _scratch(step: Launch) -> list[int]:
+    """The scratch buffers that a launch reads or writes."""
+    return sorted({place.number for place in step.places.values() if place.kind == SCRATCH})
 
 
 def _resources(report: KernelReport) -> dict[str, Any]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
+from genrw.engine.build_main import build_main, is_main
 from genrw.engine.context import EMPTY, Record
 from genrw.engine.dtypes import is_dtype
 from genrw.engine.infer import TypeProblem, check_arity, environment, infer
-from genrw.engine.ir import Attributes, Module, Node
+from genrw.engine.ir import Attributes, Module, Node, Unit, distinct_names
 from genrw.engine.library import Library, Operator
 from genrw.engine.types import EFFECT, Type
 from genrw.grammar import gen_tree as tree
@@ -31,19 +32,26 @@ _HEADER = {
 }
 
 
-def build_file(file: tree.File, library: Library, default_target: str) -> dict[str, Module]:
-    """Check and type every module that is not a submodule of another; GenrwError with all problems found."""
+def build_file(file: tree.File, library: Library, default_target: str) -> tuple[Unit, ...]:
+    """Check and type every module that is not a submodule of another; GenrwError with all problems found.
+
+    A main module, which does nothing but launch kernels, makes one program with them.
+    """
     modules: dict[str, tree.Module] = {}
     for module in file.modules:
         if module.name in modules:
             raise error(f"module `{module.name}` is defined twice", module.span, "rename one of them")
         modules[module.name] = module
     called = {name for module in file.modules for name in _called(module)}
-    return {
-        name: build_module(module, library, default_target, modules)
+
+    def build(module: tree.Module) -> Module:
+        return build_module(module, library, default_target, modules)
+
+    return tuple(
+        build_main(module, library, modules, build) if is_main(module, library) else Unit((build(module),))
         for name, module in modules.items()
         if name not in called
-    }
+    )
 
 
 def _called(module: tree.Module) -> list[str]:
@@ -206,7 +214,7 @@ class _Builder:
         for instruction in module.instructions:
             try:
                 if instruction.op == "@return":
-                    self.returned = distinct(o.name for o in instruction.operands if isinstance(o, tree.Ref))
+                    self.returned = distinct_names(o.name for o in instruction.operands if isinstance(o, tree.Ref))
                     results = (
                         [n for o in instruction.operands if (n := self.operand(o, scope)) is not None],
                         instruction.span,
@@ -246,7 +254,7 @@ class _Builder:
         if any(o is None and isinstance(w, tree.Ref) for o, w in zip(operands, instruction.operands, strict=True)):
             return []
         operator = found[0]
-        if operator.role == "boundary" and operator.decl.role_parts == ("call",):
+        if operator.role == "boundary" and operator.decl.role_parts[:1] == ("call",):
             return self.call(instruction, [o for o in operands if o is not None])
         self.written.append(instruction.op)
         return [self.operation(operator, instruction, operands)]
@@ -485,16 +493,11 @@ class _Builder:
         return results[0] if results is not None else []
 
 
-def distinct(names: Iterable[str]) -> tuple[str, ...]:
-    """The names, those met again with a number behind them."""
-    found: list[str] = []
-    for wanted in names:
-        name, count = wanted, 0
-        while name in found:
-            count += 1
-            name = f"{wanted}_{count}"
-        found.append(name)
-    return tuple(found)
+def input_node(library: Library, name: str, type_: Type) -> Node:
+    """A parameter of a name and type."""
+    operator = library.boundary("input")
+    given = {"name": name, "dtype": type_.dtype, "lens": type_.lens, "strides": type_.strides or ()}
+    return Node(operator.name, complete(operator, given, (), {}), (), type_, name)
 
 
 def _default_dtype(value: object) -> str:

@@ -10,8 +10,9 @@ import numpy as np
 from genrw.engine.arrays import Values, stored
 from genrw.engine.dtypes import DTYPES, numpy_dtype
 from genrw.engine.expr import free_names
-from genrw.engine.interpret import written_parameters
-from genrw.engine.ir import Module, Node
+from genrw.engine.ir import Module, Node, Unit
+from genrw.engine.kernels import given_parameters
+from genrw.engine.launches import parameters
 from genrw.engine.library import Library, Operator
 from genrw.engine.memory import extent
 from genrw.engine.numeric import compile_numeric
@@ -30,20 +31,18 @@ Domain = Callable[[Values], Values | None]
 """Which elements of an array may stand in a place; None where that cannot be told from the array alone."""
 
 
-def random_inputs(module: Module, library: Library, seed: int) -> dict[str, Values]:
-    """Values for the inputs of a module, by name; the same for the same seed.
+def random_inputs(module: Module | Unit, library: Library, seed: int) -> dict[str, Values]:
+    """Values for the inputs of a program, by name; the same for the same seed.
 
     Floats lie in [-2, 2] and not next to 0, integers near 0. Where an operand is a parameter, or an index map
     of one, its values lie in the operator's domain.
     """
-    domains = _domains(module, library)
-    written = written_parameters(module, library)
+    unit = module if isinstance(module, Unit) else Unit((module,))
+    domains = _unit_domains(unit, library)
     inputs = {}
-    for i, parameter in enumerate(module.parameters):
-        name = parameter.attribute("name")
-        if name not in written:
-            rng = np.random.default_rng((seed, i))
-            inputs[name] = _Draw(parameter, domains.get(name, []), rng).values()
+    for i, (name, parameter) in enumerate(parameters(unit, library).items()):
+        rng = np.random.default_rng((seed, i))
+        inputs[name] = _Draw(parameter, domains.get(name, []), rng).values()
     return inputs
 
 
@@ -113,6 +112,22 @@ class _Draw:
 
 
 # ---- domains, read off the graph
+
+
+def _unit_domains(unit: Unit, library: Library) -> dict[str, list[Domain]]:
+    """By parameter name, what its elements have to satisfy in all kernels that are given it."""
+    if unit.main is None:
+        return _domains(unit.kernels[0], library)
+    shown = {p.name: p.attribute("name") for p in unit.main.parameters}
+    kernels = {module.name: module for module in unit.kernels}
+    found: dict[str, list[Domain]] = {}
+    for call in unit.main.calls:
+        module = kernels[call.kernel]
+        inside = _domains(module, library)
+        for name, value in zip(given_parameters(module, library), call.operands, strict=True):
+            if value in shown:
+                found.setdefault(shown[value], []).extend(inside.get(name, []))
+    return found
 
 
 def _domains(module: Module, library: Library) -> dict[str, list[Domain]]:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from genrw.engine.arrays import Array, Values, stored
-from genrw.engine.dtypes import dtype_name
+from genrw.engine.dtypes import DTYPES, dtype_name
 from genrw.engine.evaluate import Evaluator, at_node
 from genrw.engine.functions import Value
 from genrw.engine.ir import Module, Node
+from genrw.engine.kernels import written_parameters
 from genrw.engine.lane_program import LaneProgram
 from genrw.engine.library import Library
 from genrw.grammar.diagnostics import error
@@ -30,8 +31,8 @@ def interpret(
     """The results of a module, by name, for inputs by parameter name.
 
     `context` is what rules may ask of the module's surroundings (`Pipeline.context`). With `precise`, floats
-    are double throughout, results too. GenrwError for inputs that do not fit, and for a lane program that
-    reads outside a tensor, writes different values to one element, or leaves one unwritten.
+    are double throughout: results are, and inputs may be. GenrwError for inputs that do not fit, and for a lane
+    program that reads outside a tensor, writes different values to one element, or leaves one unwritten.
     """
     evaluator = Evaluator(library, context, precise)
     written = written_parameters(module, library)
@@ -41,14 +42,6 @@ def interpret(
             outputs: dict[str, Values] = LaneProgram(module, evaluator, given, written).outputs()
             return _named(module, outputs)
         return _tensor_results(module, evaluator, given, written)
-
-
-def written_parameters(module: Module, library: Library) -> dict[str, Node]:
-    """The parameters that a module writes, by name, in order."""
-    writes = [node for node in module.nodes if library.role(node.op) == "write"]
-    buffers = [_part_of(node, library, 0) for node in writes]
-    found = {b.attribute("name") for b in buffers if b.op == library.boundary("input").name}
-    return {p.attribute("name"): p for p in module.parameters if p.attribute("name") in found}
 
 
 def _part_of(node: Node, library: Library, number: int) -> Node:
@@ -82,7 +75,7 @@ def _input(name: str, parameter: Node, given: Values | None, precise: bool) -> A
         raise error(f"there is no value for the input `{name}`", parameter.span)
     values, type_ = np.asarray(given), parameter.type
     dtype, lens = dtype_name(values.dtype) or str(values.dtype), list(type_.lens)
-    if dtype != type_.dtype:
+    if dtype != type_.dtype and not (precise and dtype == "double" and DTYPES[type_.dtype].is_float):
         raise error(f"the input `{name}` is of type {type_.dtype}, not {dtype}", parameter.span)
     if values.shape != type_.lens:
         raise error(f"the input `{name}` has lens {lens}, not {list(values.shape)}", parameter.span)

@@ -12,6 +12,9 @@ from genrw.grammar.source import NOWHERE, Span
 
 Attributes = tuple[tuple[str, Any], ...]
 
+MAIN_MODULE = "main"
+"""The name of a module that has none of its own."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Node:
@@ -63,6 +66,50 @@ class Module:
         return tuple(walk(self.root))
 
 
+@dataclass(frozen=True)
+class Call:
+    """One launch of a kernel: its module's name, the values it is given and those it makes, in its own order."""
+
+    kernel: str
+    operands: tuple[str, ...]
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Main:
+    """What a program of several kernels does: its parameters, the calls in order, and what it returns.
+
+    Values are called by name: parameters and the results of calls. `returned` are those that the program returns,
+    `results` the names under which it does.
+    """
+
+    name: str
+    parameters: tuple[Node, ...]
+    calls: tuple[Call, ...]
+    returned: tuple[str, ...]
+    results: tuple[str, ...]
+    stage: str = ""
+    target: str = ""
+    span: Span = field(default=NOWHERE, repr=False)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One program: a module, or the kernels that it fell into and the main module that calls them."""
+
+    kernels: tuple[Module, ...]
+    main: Main | None = None
+
+    @property
+    def stage(self) -> str:
+        """The last stage that ran."""
+        return self.kernels[0].stage
+
+    @property
+    def name(self) -> str:
+        return self.main.name if self.main is not None else self.kernels[0].name
+
+
 def walk(*roots: Node) -> Iterator[Node]:
     """Every node reachable from the roots once, operands before users, in a fixed order."""
     seen: set[int] = set()
@@ -95,3 +142,15 @@ def _copied(module: Module) -> Module:
         copies[id(node)] = replace(node, operands=tuple(copies[id(o)] for o in node.operands))
     parameters = tuple(copies.get(id(p), p) for p in module.parameters)
     return replace(module, root=copies[id(module.root)], parameters=parameters)
+
+
+def distinct_names(names: Iterable[str]) -> tuple[str, ...]:
+    """The names, those met again with a number behind them."""
+    found: list[str] = []
+    for wanted in names:
+        name, count = wanted, 0
+        while name in found:
+            count += 1
+            name = f"{wanted}_{count}"
+        found.append(name)
+    return tuple(found)

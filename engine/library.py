@@ -23,6 +23,7 @@ from genrw.grammar.rw_tree import (
     MonoidDecl,
     OpDecl,
     OperandDecl,
+    OpPattern,
     PipelineDecl,
     RuleDecl,
     RuleFile,
@@ -34,6 +35,8 @@ ROLES = {
     "fold": "combines many elements into one with a monoid: the whole row, or a lane's, wave's or block's share",
     "index_map": "its element at an index is its operand's element at another index",
     "element": "a tensor's element at an index; its parts are the tensor and the index",
+    "made": "a tensor as far as a kernel makes it; its parts are the tensor and the place where",
+    "place": "where a kernel makes a value: at a lane's own element, in its row, or elsewhere",
     "read": "reads memory",
     "write": "writes memory; its parts are the buffer, the index and the value",
     "alloc": "reserves workgroup memory",
@@ -42,6 +45,10 @@ ROLES = {
     "kernel": "stands for a whole kernel; its attributes are the kernel's schedule",
     "boundary": "where a program meets its surroundings: inputs, constants, results, calls",
 }
+
+
+LAUNCH_PARTS = ("call", "kernel")
+"""The parts of the operator by which a main module calls its kernels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,6 +223,23 @@ class Library:
     def _boundaries(self) -> dict[str, Operator]:
         boundaries = (op for op in self.operators.values() if op.role == "boundary")
         return {part: op for op in boundaries for part in op.decl.role_parts[:1]}
+
+    @cached_property
+    def launch(self) -> Operator:
+        """The operator by which a main module calls a kernel; GenrwError if there is none."""
+        calls = (op for op in self.operators.values() if op.role == "boundary" and op.decl.role_parts == LAUNCH_PARTS)
+        found = next(calls, None)
+        if found is None:
+            raise error(f"no operator has the role `boundary({', '.join(LAUNCH_PARTS)})`", remedy="declare one")
+        return found
+
+    @cached_property
+    def fusing_stage(self) -> str | None:
+        """The stage that cuts programs into kernels: the first whose rules say what kernels make; None without any."""
+        made = {op.name for op in self.operators.values() if op.role == "made"}
+        asked = [r.stage or "" for r in self.rules if isinstance(r.left, OpPattern) and r.left.op in made]
+        named = {stage for stages in asked for stage in stages.replace(",", " ").split()}
+        return next((stage for stage in self.stages if stage in named), None)
 
     def target(self, name: str) -> Target:
         """A target by name; GenrwError if there is none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -10,12 +10,15 @@ from typing import Any
 from genrw.engine.answers import RuleUse
 from genrw.engine.context import EMPTY, Record
 from genrw.engine.extract import Extractor, written_nodes
-from genrw.engine.ir import Module, Node, unshared, walk
+from genrw.engine.fusion import fuse
+from genrw.engine.fusion_search import Plan
+from genrw.engine.ir import Module, Node, Unit, unshared, walk
 from genrw.engine.library import Library
+from genrw.engine.places import Answer, Places
 from genrw.engine.relevance import relevant_rules
 from genrw.engine.space import space_record, with_space
 from genrw.engine.stage import Saturated, StageEngine
-from genrw.engine.structure import structure_key
+from genrw.engine.structure import unit_key
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.rw_tree import RuleDecl
 
@@ -42,7 +45,8 @@ class Options:
 
 @dataclass
 class Trace:
-    """What lowering did: how guards decided, the modules in which rules made a value of the result, the schedules rated.
+    """What lowering did: how guards decided, the modules in which rules made a value of the result, the schedules rated,
+    the plans by which programs were cut into kernels.
 
     Of watched rules also the modules in which they fired. Rules go by key, modules by name.
     """
@@ -51,6 +55,7 @@ class Trace:
     fired: dict[str, set[str]] = field(default_factory=dict)
     survived: dict[str, set[str]] = field(default_factory=dict)
     schedules: dict[str, list[tuple[float, Mapping[str, Any], tuple[str, ...]]]] = field(default_factory=dict)
+    plans: dict[str, Plan] = field(default_factory=dict)
 
     def add(self, other: Trace) -> None:
         """Take over what another call noted."""
@@ -59,6 +64,7 @@ class Trace:
             for key, names in theirs.items():
                 mine.setdefault(key, set()).update(names)
         self.schedules |= other.schedules
+        self.plans |= other.plans
 
     def note(self, graph: Saturated, modules: Sequence[Module]) -> None:
         """Note what the rules of a stage did."""
@@ -87,7 +93,8 @@ class Pipeline:
         self.watched = watched
         self._engines: dict[_EngineKey, StageEngine] = {}
         self._engine_keys: dict[tuple[str, bool, frozenset[str]], _EngineKey] = {}
-        self._lowered: dict[Any, tuple[Module, Trace]] = {}
+        self._lowered: dict[Any, tuple[Unit, Trace]] = {}
+        self._answers: dict[tuple[str, bool], dict[Any, Answer | None]] = {}
         self._stage_rules: dict[tuple[str, bool], tuple[RuleDecl, ...]] = {}
 
     @property
@@ -118,44 +125,84 @@ class Pipeline:
             self._stage_rules[key] = tuple(r for r in rules if not strict or r.contract == "exact")
         return self._stage_rules[key]
 
-    def lower(
-        self, modules: Sequence[Module], stage: str, options: Options, trace: Trace | None = None
-    ) -> list[Module]:
-        """The modules at a stage (its name, one of `stages`); GenrwError if they cannot be lowered.
+    def lower(self, units: Sequence[Unit], stage: str, options: Options, trace: Trace | None = None) -> list[Unit]:
+        """The programs at a stage (its name, one of `stages`); GenrwError if they cannot be lowered.
 
-        Modules lowered before are remembered by structure; all others go through the stages together.
+        Programs lowered before are remembered by structure; all others go through the stages together.
         """
-        keys = [(structure_key(m), stage, options.key) for m in modules]
-        new = {key: m for key, m in zip(keys, modules, strict=True) if key not in self._lowered}
+        names = tuple(unit.name for unit in units)
+        keys = [(unit_key(unit), names, stage, options.key) for unit in units]
+        new = {key: unit for key, unit in zip(keys, units, strict=True) if key not in self._lowered}
         if new:
             made = Trace()
-            for key, module in zip(new, self._lower(list(new.values()), stage, options, made), strict=True):
-                self._lowered[key] = (module, made)
+            for key, unit in zip(new, self._lower(list(new.values()), names, stage, options, made), strict=True):
+                self._lowered[key] = (unit, made)
         found = [self._lowered[key] for key in keys]
         while len(self._lowered) > _LOWERED_KEPT:
             del self._lowered[next(iter(self._lowered))]
         if trace is not None:
             for made in {id(t): t for _, t in found}.values():
                 trace.add(made)
-        return [module for module, _ in found]
+        return [unit for unit, _ in found]
 
-    def _lower(self, modules: Sequence[Module], stage: str, options: Options, trace: Trace) -> list[Module]:
+    def _lower(
+        self, units: Sequence[Unit], names: Sequence[str], stage: str, options: Options, trace: Trace
+    ) -> list[Unit]:
         last = self.index(stage)
-        current = unshared([self._begin(m, options) for m in modules])
-        for module in current:
-            if self.done(module) > last:
+        kernels = iter(unshared([self._begin(m, options) for unit in units for m in unit.kernels]))
+        current = [self._regrouped(unit, kernels, options) for unit in units]
+        for unit in current:
+            if self.done(unit) > last:
                 raise error(
-                    f"module `{module.name}` is already at stage `{module.stage}`",
-                    module.span,
-                    f"ask for {' or '.join(self.stages[self.done(module) :])}",
+                    f"module `{unit.name}` is already at stage `{unit.stage}`",
+                    unit.kernels[0].span,
+                    f"ask for {' or '.join(self.stages[self.done(unit) :])}",
                 )
         for i in range(last + 1):
-            todo = [k for k, m in enumerate(current) if self.done(m) < i]
+            todo = [k for k, unit in enumerate(current) if self.done(unit) < i]
             if todo:
-                done = self.step([current[k] for k in todo], self.stages[i], options, trace)
-                for k, module in zip(todo, done, strict=True):
-                    current[k] = module
+                done = self._stage([current[k] for k in todo], names, self.stages[i], options, trace)
+                for k, unit in zip(todo, done, strict=True):
+                    current[k] = unit
         return current
+
+    def _stage(
+        self, units: Sequence[Unit], names: Sequence[str], stage: str, options: Options, trace: Trace
+    ) -> list[Unit]:
+        """Run one stage on programs, all their kernels together."""
+        kernels = iter(self.step([m for unit in units for m in unit.kernels], stage, options, trace))
+        stepped = [self._regrouped(unit, kernels, options) for unit in units]
+        if stage != self.library.fusing_stage:
+            return stepped
+        return [self._fused(unit, names, options, trace) for unit in stepped]
+
+    def _regrouped(self, unit: Unit, kernels: Iterator[Module], options: Options) -> Unit:
+        """The program with new kernels, taken in order."""
+        taken = tuple(next(kernels) for _ in unit.kernels)
+        main = unit.main
+        if main is not None:
+            main = replace(main, stage=taken[0].stage, target=options.target)
+        return Unit(taken, main)
+
+    def _fused(self, unit: Unit, names: Sequence[str], options: Options, trace: Trace) -> Unit:
+        """A program cut into kernels; one that is no tensor program any more stays as it is."""
+        (module,) = unit.kernels
+        if module.root.op != self.library.boundary("result").name:
+            return unit
+        answers = self._answers.setdefault((module.target, options.strict), {})
+        places = Places(self.library, module.target, lambda asked: self._asked(module, asked, options, trace), answers)
+        fused = fuse(module, self.library, places, names)
+        trace.plans[module.name] = fused.plan
+        trace.note_survivors(fused.rules, module)
+        return fused.unit
+
+    def _asked(self, module: Module, modules: Sequence[Module], options: Options, trace: Trace) -> Saturated:
+        """What the rules of the fusing stage make of modules: questions about those of one module."""
+        operators = frozenset(node.op for m in modules for node in m.nodes)
+        engine = self.engine(self.library.fusing_stage or "", options.strict, operators)
+        graph = engine.run(modules, [self.context(m, options) for m in modules])
+        trace.note(graph, [module] * len(modules))
+        return graph
 
     def index(self, stage: str) -> int:
         """The place of a stage in the pipeline; GenrwError if there is none of that name."""
@@ -163,9 +210,9 @@ class Pipeline:
             raise error(f"there is no stage `{stage}`", remedy=f"stages are {', '.join(self.stages)}")
         return self.stages.index(stage)
 
-    def done(self, module: Module) -> int:
+    def done(self, unit: Unit) -> int:
         """The place of the last stage that ran, -1 for a program as written."""
-        return self.stages.index(module.stage) if module.stage else -1
+        return self.stages.index(unit.stage) if unit.stage else -1
 
     def _begin(self, module: Module, options: Options) -> Module:
         """The module with the call's target; a header that contradicts the call is an error."""
@@ -214,7 +261,7 @@ class Pipeline:
         self, modules: Sequence[Module], stage: str, options: Options, trace: Trace, without: Sequence[str] = ()
     ) -> list[Callable[[], Module]]:
         """Run a stage's rules on a batch; gives for each module what makes its result."""
-        if stage != self.stages[0]:
+        if self.index(stage) > self.index(self.library.fusing_stage or self.stages[0]):
             modules = [with_space(m, self.library) for m in modules]
         operators = frozenset(node.op for m in modules for node in m.nodes)
         engine = self.engine(stage, options.strict, operators)

@@ -9,6 +9,7 @@ from genrw.engine.context import LazyRecord
 from genrw.engine.dtypes import DTYPES
 from genrw.engine.graph import GraphFacts
 from genrw.engine.ir import Module, Node
+from genrw.engine.layouts import kept_groups
 from genrw.engine.library import Library
 from genrw.engine.monoids import element_type
 from genrw.engine.types import Type
@@ -32,7 +33,8 @@ def with_space(module: Module, library: Library) -> Module:
     if not rows:
         return replace(module, space=_result_lens(module))
     first = rows[0]
-    others = [r for r in rows if (r.lens, r.axes) != (first.lens, first.axes)]
+    groups = kept_groups(first.lens, first.axes)
+    others = [r for r in rows if kept_groups(r.lens, r.axes) != groups]
     if others:
         raise GenrwError(_two_spaces(first, others[0]))
     return replace(module, space=first.lens, axes=first.axes)
@@ -43,10 +45,15 @@ def _rows(module: Module, library: Library) -> list[Row]:
     for node in module.nodes:
         if library.role(node.op) != "fold" or node.operands[0].type.sort != "tensor":
             continue
-        operator = library.operator(node.op)
-        axes = next((node.attribute(a.name) for a in operator.decl.attributes if a.type in ("axes", "axis")), ())
-        rows.append(Row(node, node.operands[0].type.lens, axes if isinstance(axes, tuple) else (axes,)))
+        rows.append(Row(node, node.operands[0].type.lens, fold_axes(node, library)))
     return rows
+
+
+def fold_axes(node: Node, library: Library) -> tuple[int, ...]:
+    """The axes along which a reduction folds its operand."""
+    operator = library.operator(node.op)
+    axes = next((node.attribute(a.name) for a in operator.decl.attributes if a.type in ("axes", "axis")), ())
+    return axes if isinstance(axes, tuple) else (axes,)
 
 
 def _two_spaces(first: Row, second: Row) -> Diagnostic:

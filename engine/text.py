@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from genrw.engine.build import complete
-from genrw.engine.ir import Module, Node
+from genrw.engine.ir import Main, Module, Node, Unit
 from genrw.engine.library import Library, Operator
 from genrw.engine.types import Type
 from genrw.grammar import gen_tree as tree
@@ -15,10 +15,42 @@ from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.gen import print_gen
 
 
-def module_text(modules: Iterable[Module], library: Library, contexts: Iterable[Mapping[str, Any]]) -> str:
-    """The `.gen` text of modules."""
-    trees = [module_tree(m, library, c) for m, c in zip(modules, contexts, strict=True)]
+def unit_text(units: Iterable[Unit], library: Library, context: Callable[[Module], Mapping[str, Any]]) -> str:
+    """The `.gen` text of programs: each its main module, if it has one, and its kernels."""
+    trees = []
+    for unit in units:
+        if unit.main is not None:
+            trees.append(main_tree(unit.main, library))
+        trees += [module_tree(m, library, context(m)) for m in unit.kernels]
     return print_gen(tree.File(tuple(trees)))
+
+
+def main_tree(main: Main, library: Library) -> tree.Module:
+    """The syntax tree of a main module: parameters, calls, what it returns."""
+    parameters = [
+        tree.Instruction(
+            (p.name or "",),
+            "@param",
+            param=p.attribute("name"),
+            file=p.attribute("file") or None,
+            type=type_node(p.type),
+        )
+        for p in main.parameters
+    ]
+    calls = [
+        tree.Instruction(
+            call.results,
+            library.launch.name,
+            (tree.Attribute("module", tree.Word(call.kernel)),),
+            tuple(map(tree.Ref, call.operands)),
+        )
+        for call in main.calls
+    ]
+    last = tree.Instruction((), "@return", operands=tuple(map(tree.Ref, main.returned)))
+    header = [tree.Attribute("stage", tree.Word(main.stage)), tree.Attribute("target", tree.Word(main.target))]
+    if main.results != main.returned:
+        header.append(tree.Attribute("results", tuple(map(tree.Word, main.results))))
+    return tree.Module(main.name, tuple(header), (*parameters, *calls, last))
 
 
 def module_tree(module: Module, library: Library, context: Mapping[str, Any]) -> tree.Module:

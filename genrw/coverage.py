@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 
 from genrw.engine.answers import RuleUse
 from genrw.engine.examples import example_graphs
-from genrw.engine.ir import Module, unshared, walk
+from genrw.engine.ir import Module, Unit, unshared, walk
 from genrw.engine.library import Library
 from genrw.engine.pipeline import Options, Pipeline, Trace
-from genrw.engine.structure import structure_key
+from genrw.engine.structure import structure_key, unit_key
 from genrw.explain import place
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.rw_tree import RuleDecl
@@ -69,6 +69,15 @@ class Step:
     size: int
 
 
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """One program cut into kernels."""
+
+    before: Unit
+    after: Unit
+    options: Options
+
+
 @dataclass
 class Coverage:
     """Collects what rules do in the programs that are added to it."""
@@ -76,6 +85,7 @@ class Coverage:
     library: Library
     uses: dict[str, RuleUse] = field(default_factory=dict)
     steps: dict[str, list[Step]] = field(default_factory=dict)
+    cuts: dict[str, list[Cut]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.pipeline = Pipeline(self.library, watched=True)
@@ -92,13 +102,25 @@ class Coverage:
 
     def _lower(self, modules: Sequence[Module], options: Options) -> None:
         """Lower modules stage by stage, and note what rules did."""
-        current = [replace(m, name=f"m{i}", target=options.target) for i, m in enumerate(modules)]
+        current = [Unit((replace(m, name=f"m{i}", target=options.target),)) for i, m in enumerate(modules)]
         for i, stage in enumerate(self.library.stages):
-            todo = [m for m in current if self.pipeline.done(m) < i]
+            todo = [unit for unit in current if self.pipeline.done(unit) < i]
             trace = Trace()
-            lowered = dict(zip((m.name for m in todo), self.pipeline.lower(todo, stage, options, trace), strict=True))
-            self._note(todo, lowered, stage, options, trace)
-            current = [lowered.get(m.name, m) for m in current]
+            lowered = dict(zip((u.name for u in todo), self.pipeline.lower(todo, stage, options, trace), strict=True))
+            if stage == self.library.fusing_stage:
+                self._note_cuts(todo, lowered, options, trace)
+            else:
+                after = {m.name: m for unit in lowered.values() for m in unit.kernels}
+                self._note([m for unit in todo for m in unit.kernels], after, stage, options, trace)
+            current = [lowered.get(unit.name, unit) for unit in current]
+
+    def _note_cuts(self, units: Iterable[Unit], lowered: Mapping[str, Unit], options: Options, trace: Trace) -> None:
+        """Note the rules by which the kernels of programs make their values."""
+        self._count(trace.uses)
+        for unit in units:
+            for key, names in trace.survived.items():
+                if unit.name in names:
+                    self.cuts.setdefault(key, []).append(Cut(unit, lowered[unit.name], options))
 
     def _note(
         self, modules: Iterable[Module], lowered: Mapping[str, Module], stage: str, options: Options, trace: Trace
@@ -136,15 +158,20 @@ class Coverage:
 
     def rows(self) -> list[Row]:
         """What was seen of each rule, both directions of those that have two."""
-        survivors = self._survivors()
+        survivors = self._survivors() | {key for key, cuts in self.cuts.items() if self._cuts_differ(key, cuts)}
         return [self._row(rule, key, key in survivors) for rule in self.library.rules for key in _directions(rule)]
 
     def _row(self, rule: RuleDecl, key: str, survived: bool) -> Row:
         use = self.uses.get(key, RuleUse())
         counts = (use.taken, use.refused) if rule.guard is not None else (None, None)
-        return Row(rule, key, key in self.steps, survived, *counts)
+        return Row(rule, key, key in self.steps or key in self.cuts, survived, *counts)
 
     # ---- leaving rules out
+
+    def _cuts_differ(self, key: str, cuts: Sequence[Cut]) -> bool:
+        """Would a program be cut in another way, or not at all, without a rule?"""
+        pipeline = Pipeline(replace(self.library, rules=tuple(r for r in self.library.rules if r.name != key)))
+        return any(_cut_differs(cut, pipeline) for cut in cuts[:_TRIES])
 
     def _survivors(self) -> set[str]:
         """The rules that survive, found by leaving each out: first where it made a value, and in small programs."""
@@ -198,6 +225,14 @@ def _differs(key: str, step: Step, outcome: Module | None) -> bool:
     if key in step.made:
         return structure_key(outcome) != structure_key(step.after)
     return _parts(outcome) != _parts(step.after)
+
+
+def _cut_differs(cut: Cut, pipeline: Pipeline) -> bool:
+    try:
+        (unit,) = pipeline.lower([cut.before], cut.after.stage, cut.options)
+    except GenrwError:
+        return True
+    return unit_key(unit) != unit_key(cut.after)
 
 
 def _parts(module: Module) -> tuple[Any, Counter[Any]]:

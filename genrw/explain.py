@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from genrw.engine.fusion_report import KernelReport, PlanReport, plan_report
 from genrw.engine.ir import Module
 from genrw.engine.library import Library
-from genrw.engine.pipeline import Trace, stage_rules
+from genrw.engine.pipeline import stage_rules
 from genrw.grammar.rw_tree import RuleDecl
 from genrw.program import Program
 from genrw.terminal import write, write_table
@@ -32,30 +33,52 @@ class Explanation:
     values: Mapping[tuple[str, str], tuple[str, ...]]
 
 
-def explain(program: Program) -> list[Explanation]:
-    """Lower each module on its own, stage by stage, and note what rules did."""
-    return [_explain(program.with_modules((module,))) for module in program.modules]
+@dataclass(frozen=True)
+class Explained:
+    """A program: the plan by which it was cut into kernels, if it was, and its kernels.
+
+    `values` are those that the rules made before it was cut.
+    """
+
+    plan: PlanReport | None
+    values: Mapping[tuple[str, str], tuple[str, ...]]
+    kernels: tuple[Explanation, ...]
 
 
-def _explain(program: Program) -> Explanation:
-    schedules: list[Schedule] = []
-    values: dict[tuple[str, str], list[str]] = {}
-    done = program.modules[0].stage
+def explain(program: Program) -> list[Explained]:
+    """Lower each program on its own, stage by stage, and note what rules did."""
+    return [_explain(program.with_units((unit,))) for unit in program.units]
+
+
+def _explain(program: Program) -> Explained:
+    schedules: dict[str, list[Schedule]] = {}
+    values: dict[str, dict[tuple[str, str], list[str]]] = {}
+    plan: PlanReport | None = None
+    done = program.units[0].stage
     for stage in program.stages[program.stages.index(done) + 1 if done else 0 :]:
         program = program.lower(stage)
-        schedules += _schedules(program.trace)
-        module = program.modules[0]
-        rules = {rule.name for rule in stage_rules(program.library, stage)}
-        for node in module.nodes:
-            for rule in rules.intersection(key.split("/")[0] for key in node.rules):
-                values.setdefault((stage, rule), []).append(node.name or node.op)
-    return Explanation(program.modules[0], tuple(schedules), {k: tuple(v) for k, v in values.items()})
+        for name, made in program.trace.plans.items():
+            plan = plan_report(name, made, program.units[0])
+        for name, rated in program.trace.schedules.items():
+            schedules[name] = [Schedule(*entry) for entry in rated]
+        for module in program.modules:
+            _note(values.setdefault(module.name, {}), module, stage, program.library)
+    name = program.units[0].name
+    cut = plan is not None and program.units[0].main is not None
+    kernels = tuple(
+        Explanation(m, tuple(schedules.get(m.name, ())), {k: tuple(v) for k, v in values[m.name].items()})
+        for m in program.modules
+    )
+    before = {k: tuple(v) for k, v in values.get(name, {}).items()} if cut else {}
+    return Explained(plan if cut else None, before, kernels)
 
 
-def _schedules(trace: Trace) -> Iterable[Schedule]:
-    for rated in trace.schedules.values():
-        for cost, entries, rules in rated:
-            yield Schedule(cost, entries, rules)
+def _note(values: dict[tuple[str, str], list[str]], module: Module, stage: str, library: Library) -> None:
+    """Note the values of a module that rules of a stage made."""
+    rules = {rule.name for rule in stage_rules(library, stage)}
+    for node in module.nodes:
+        for rule in rules.intersection(key.split("/")[0] for key in node.rules):
+            values.setdefault((stage, rule), []).append(node.name or node.op)
 
 
 def place(rule: RuleDecl) -> str:
@@ -67,16 +90,39 @@ def place(rule: RuleDecl) -> str:
 
 
 def show(program: Program) -> None:
-    """Print the explanation of each kernel."""
-    for i, explanation in enumerate(explain(program)):
+    """Print the explanation of each program: how it was cut into kernels, then kernel by kernel."""
+    for i, explained in enumerate(explain(program)):
         if i:
             write("")
-        _show(explanation, program.library)
+        if explained.plan is not None:
+            _show_plan(explained.plan)
+        if explained.values:
+            write("\nrules that made its values:")
+            _show_rules(explained.values, program.library)
+        for j, explanation in enumerate(explained.kernels):
+            if j or explained.plan is not None:
+                write("")
+            _show(explanation, program.library)
+
+
+def _show_plan(plan: PlanReport) -> None:
+    write(f"{plan.name}: {len(plan.kernels)} kernels, {plan.time:.2f} µs")
+    write("")
+    headings = ["kernel", "runs over", "reads", "stores", "µs", "bytes", "operations"]
+    write_table(headings, [_kernel_row(kernel) for kernel in plan.kernels])
+    write("\nwhat is stored, and why:")
+    write_table(["value", "in", "because"], [[s.value, s.kernel, s.why] for s in plan.stored])
+
+
+def _kernel_row(kernel: KernelReport) -> list[str]:
+    space = _space_text(kernel.lens, kernel.axes)
+    reads, stores = " ".join(kernel.loads), " ".join(kernel.outputs)
+    return [kernel.name, space, reads, stores, f"{kernel.time:.2f}", str(kernel.bytes), f"{kernel.operations:.0f}"]
 
 
 def _show(explanation: Explanation, library: Library) -> None:
     module = explanation.module
-    write(f"kernel {module.name}, target {module.target}: {_space_text(module)}")
+    write(f"kernel {module.name}, target {module.target}: {_space_text(module.space or (), module.axes)}")
     if explanation.schedules:
         count = len(explanation.schedules)
         write(f"\n{count} {'schedules' if count > 1 else 'schedule'}, the cheapest first; it was taken:")
@@ -86,12 +132,12 @@ def _show(explanation: Explanation, library: Library) -> None:
         _show_rules(explanation.values, library)
 
 
-def _space_text(module: Module) -> str:
-    lens = "{" + ", ".join(map(str, module.space or ())) + "}"
-    if not module.axes:
-        return f"the elements of {lens}"
-    axes = ", ".join(map(str, module.axes))
-    return f"the rows of {lens} along {'axis' if len(module.axes) == 1 else 'axes'} {axes}"
+def _space_text(lens: Sequence[int], axes: Sequence[int]) -> str:
+    shown = "{" + ", ".join(map(str, lens)) + "}"
+    if not axes:
+        return f"the elements of {shown}"
+    listed = ", ".join(map(str, axes))
+    return f"the rows of {shown} along {'axis' if len(axes) == 1 else 'axes'} {listed}"
 
 
 def _show_schedules(schedules: Iterable[Schedule], library: Library) -> None:

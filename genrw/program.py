@@ -10,10 +10,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from genrw.engine.build import build_file
-from genrw.engine.ir import Module, Node
+from genrw.engine.ir import MAIN_MODULE, Module, Node, Unit
+from genrw.engine.launches import Launches, launches, parameters, returned
 from genrw.engine.library import Library
 from genrw.engine.pipeline import Options, Pipeline, Trace
-from genrw.engine.text import module_text
+from genrw.engine.text import unit_text
 from genrw.grammar import gen_tree as tree
 from genrw.grammar.diagnostics import error
 from genrw.grammar.gen import parse_gen
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from genrw.codegen.printer import KernelSource
 
 DEFAULT_TARGET = "gfx942"
-MAIN_MODULE = "main"
 _PIPELINES_KEPT = 8
 
 _local = threading.local()
@@ -41,18 +41,19 @@ def pipeline_of(library: Library) -> Pipeline:
 
 @dataclass(frozen=True)
 class Program:
-    """Modules at some stage, with the rules and options that they are lowered by.
+    """Programs at some stage, with the rules and options that they are lowered by: modules, each alone or with the
+    kernels that it fell into.
 
-    `origin` holds the modules as loaded; `target_chosen` says that the call or a header chose the target. `arrays`
-    are the contents of files that parameters name; others lie beside the program's own file. `unused` names
-    inputs of a model that are none of its program.
+    `origin` holds them as loaded; `target_chosen` says that the call or a header chose the target. `arrays` are the
+    contents of files that parameters name; others lie beside the program's own file. `unused` names inputs of a model
+    that are none of its program.
     """
 
-    modules: tuple[Module, ...]
+    units: tuple[Unit, ...]
     library: Library
     options: Options
     source: Source
-    origin: tuple[Module, ...] = ()
+    origin: tuple[Unit, ...] = ()
     target_chosen: bool = True
     arrays: Mapping[str, Any] = field(default_factory=dict, compare=False)
     unused: frozenset[str] = frozenset()
@@ -75,30 +76,40 @@ class Program:
         target = chosen or default_target
         if target != _header_target(file):
             library.target(target)
-        modules = tuple(build_file(file, library, target).values())
-        if not modules:
+        units = build_file(file, library, target)
+        if not units:
             raise error("there is no module to lower", file.span)
-        return cls(modules, library, replace(options, target=target), source, modules, bool(chosen))
+        return cls(units, library, replace(options, target=target), source, units, bool(chosen))
 
     def with_options(self, options: Options) -> Program:
         """The program as loaded, under other options."""
         return replace(Program.parse(self.source, self.library, options), arrays=self.arrays, unused=self.unused)
 
+    @property
+    def modules(self) -> tuple[Module, ...]:
+        """All modules but the main ones that only call others."""
+        return tuple(module for unit in self.units for module in unit.kernels)
+
     def with_modules(self, modules: tuple[Module, ...]) -> Program:
-        """Other modules with this program's rules and options."""
-        return replace(self, modules=modules)
+        """Other modules, each a program of its own, with this program's rules and options."""
+        return self.with_units(tuple(Unit((module,)) for module in modules))
+
+    def with_units(self, units: tuple[Unit, ...]) -> Program:
+        """Other programs with this one's rules and options."""
+        return replace(self, units=units)
 
     def lower(self, stage: str) -> Program:
         """The program at a stage."""
         trace = Trace()
-        modules = pipeline_of(self.library).lower(self.modules, stage, self.options, trace)
-        for before, after in zip(self.modules, modules, strict=True):
-            _check_outputs(before, after, self.library)
-        return replace(self, modules=tuple(modules), trace=trace)
+        units = pipeline_of(self.library).lower(self.units, stage, self.options, trace)
+        for before, after in zip(self.units, units, strict=True):
+            if after.main is None:
+                _check_outputs(before.kernels[0], after.kernels[0], self.library)
+        return replace(self, units=tuple(units), trace=trace)
 
     def remaining_stages(self) -> Iterator[tuple[str, Program]]:
         """The program at each stage that is still to come, one after the other."""
-        done = max((self.stages.index(m.stage) for m in self.modules if m.stage), default=-1)
+        done = max((self.stages.index(u.stage) for u in self.units if u.stage), default=-1)
         program = self
         for stage in self.stages[done + 1 :]:
             program = program.lower(stage)
@@ -119,7 +130,7 @@ class Program:
 
     def __str__(self) -> str:
         """The program as `.gen` text."""
-        return module_text(self.modules, self.library, map(self.context, self.modules))
+        return unit_text(self.units, self.library, self.context)
 
     def _targeted(self, module: Module) -> Module:
         return replace(module, target=module.target or self.options.target)
@@ -129,15 +140,9 @@ class Program:
     @cached_property
     def inputs(self) -> dict[str, Node]:
         """The parameters that a caller gives, by name, in order; modules may share them."""
-        from genrw.engine.interpret import written_parameters
-
         found: dict[str, Node] = {}
-        for module in self.origin:
-            written = written_parameters(module, self.library)
-            for parameter in module.parameters:
-                name = parameter.attribute("name")
-                if name in written:
-                    continue
+        for unit in self.origin:
+            for name, parameter in parameters(unit, self.library).items():
                 if found.setdefault(name, parameter).type != parameter.type:
                     raise error(
                         f"the modules disagree about the type of parameter `{name}`",
@@ -160,15 +165,7 @@ class Program:
     @cached_property
     def results(self) -> dict[str, Node]:
         """The values that the program returns, by name, in order."""
-        return distinct(pair for module in self.origin for pair in self._results(module))
-
-    def _results(self, module: Module) -> list[tuple[str, Node]]:
-        if module.root.op == self.library.boundary("result").name:
-            return list(zip(module.results, module.root.operands, strict=True))
-        from genrw.engine.interpret import written_parameters
-
-        written = written_parameters(module, self.library)
-        return [(module.outputs.get(name, name), parameter) for name, parameter in written.items()]
+        return distinct(pair for unit in self.origin for pair in returned(unit, self.library))
 
     # ---- running
 
@@ -189,6 +186,10 @@ class Program:
             print_kernel(m, self.library, lowered.context(m), heading, name)
             for m, name in zip(lowered.modules, names, strict=True)
         ]
+
+    def launches(self) -> Launches:
+        """How the kernels are launched one after the other, at the last stage."""
+        return launches(self.lower(self.stages[-1]).units, list(self.inputs), self.library)
 
     def run(self, inputs: Mapping[str, object], device: str = "host", **settings: Any) -> dict[str, Any]:
         """Run on arrays by name; gives the results by the names that the program returns."""
@@ -213,15 +214,6 @@ def _check_outputs(before: Module, after: Module, library: Library) -> None:
                 taken[name].span,
                 "rename the parameter",
             )
-
-
-def _written(node: Node, library: Library) -> str | None:
-    """The name of the parameter that an operation writes, None if it writes none."""
-    operator = library.operator(node.op)
-    if operator.role != "write":
-        return None
-    names = [operand.name for operand in operator.decl.operands]
-    return str(node.operands[names.index(operator.decl.role_parts[0])].attribute("name"))
 
 
 def comment_lines(text: str) -> str:

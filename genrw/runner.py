@@ -81,8 +81,8 @@ def read_inputs(program: Program, given: Sequence[str], seed: int) -> dict[str, 
     if len(arrays) == len(program.inputs):
         return arrays
     drawn: dict[str, Array] = {}
-    for module in program.origin:
-        drawn = random_inputs(module, program.library, seed) | drawn
+    for unit in program.origin:
+        drawn = random_inputs(unit, program.library, seed) | drawn
     return drawn | arrays
 
 
@@ -123,7 +123,7 @@ def check(program: Program, inputs: Mapping[str, Array], results: Mapping[str, A
 
 def reference_run(program: Program) -> Prepared:
     """The interpreter on the program as it was loaded."""
-    loaded = program.with_modules(program.origin)
+    loaded = program.with_units(program.origin)
     return find_device("interpret").prepare(loaded)
 
 

@@ -16,7 +16,7 @@ from genrw.engine.compare import compare
 from genrw.engine.dtypes import dtype_name
 from genrw.engine.inputs import random_inputs
 from genrw.engine.interpret import interpret
-from genrw.engine.ir import Module
+from genrw.engine.ir import Module, Unit
 from genrw.engine.library import Library, build_library
 from genrw.engine.pipeline import Options, Pipeline, Trace
 from genrw.grammar.diagnostics import GenrwError
@@ -62,7 +62,7 @@ def pipeline(library: Library) -> Pipeline:
 
 
 def _module(library: Library, text: str, target: str = "gfx942") -> Module:
-    (module,) = build_file(parse_gen(text), library, target).values()
+    ((module,),) = (unit.kernels for unit in build_file(parse_gen(text), library, target))
     return replace(module, target=target)
 
 
@@ -112,7 +112,7 @@ def _program(name: str, n: int, dtype: str = "float", op: str = "sum") -> str:
 def _schedules(module: Module, pipeline: Pipeline, options: Options) -> list[Mapping[str, Any]]:
     """Every legal schedule of a module."""
     trace = Trace()
-    pipeline.lower([module], "schedule", options, trace)
+    pipeline.lower([Unit((module,))], "schedule", options, trace)
     return [schedule for _, schedule, _ in trace.schedules[module.name]]
 
 
@@ -140,13 +140,13 @@ def _check_all_stages(text: str, pipeline: Pipeline, target: str = "gfx942", eve
     want = interpret(module, pipeline.library, {}, inputs, precise=True)
     schedules = _schedules(module, pipeline, options)
     schedules = schedules[first % len(schedules) :: every]
-    modules = [
-        replace(_module(pipeline.library, text, target), name=f"k{i}", schedule=schedule)
+    units = [
+        Unit((replace(_module(pipeline.library, text, target), name=f"k{i}", schedule=schedule),))
         for i, schedule in enumerate(schedules)
     ]
     for stage in pipeline.stages:
-        modules = pipeline.lower(modules, stage, options)
-        for lowered in modules:
+        units = pipeline.lower(units, stage, options)
+        for (lowered,) in (unit.kernels for unit in units):
             _check(lowered, want, inputs, pipeline, options)
 
 

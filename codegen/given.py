@@ -1,0 +1,21 @@
+"""The inputs of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from genrw.grammar.diagnostics import error
+
+if TYPE_CHECKING:
+    from genrw.program import Program
+
+
+def given_inputs(program: Program, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The inputs, with the usual values of those that are not given; GenrwError for some that no parameter is called."""
+    unknown = [name for name in inputs if name not in program.inputs]
+    if unknown:
+        names = ", ".join(program.inputs)
+        remedy = f"its inputs are {names}" if names else "it has no inputs"
+        raise error(f"the program has no input `{unknown[0]}`", remedy=remedy)
+    return {**program.defaults, **inputs}

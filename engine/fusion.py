@@ -1,0 +1,37 @@
+"""The stage that cuts a program into kernels: the rules say what a kernel can make, a search what is best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from genrw.engine.fusion_graph import FLAT, FusionGraph, Machine
+from genrw.engine.fusion_modules import unit_of
+from genrw.engine.fusion_search import Plan, search
+from genrw.engine.ir import Module, Unit
+from genrw.engine.library import Library
+from genrw.engine.places import ELEMENT, ELSEWHERE, Places
+
+
+@dataclass(frozen=True)
+class Fused:
+    """A program cut into kernels, its plan, and the rules by which these make their values."""
+
+    unit: Unit
+    plan: Plan
+    rules: frozenset[str]
+
+
+def fuse(module: Module, library: Library, places: Places, taken: Iterable[str]) -> Fused:
+    """Cut a program into kernels, named apart from the modules `taken`; GenrwError if no kernel can make a value."""
+    graph = FusionGraph(module, library, places, Machine.of(library.target(module.target).values))
+    plan = search(graph)
+    return Fused(unit_of(module, plan, library, taken), plan, frozenset(_rules(plan)))
+
+
+def _rules(plan: Plan) -> Iterator[str]:
+    for body in plan.bodies.values():
+        for i, place in body.made:
+            answer = plan.graph.answers.get((i, place, body.kernel.space) if place < ELSEWHERE else (i, ELEMENT, FLAT))
+            if answer is not None:
+                yield from answer.rules

@@ -1,0 +1,162 @@
+"""A tensor program as the plan search sees it: numbered values, what they cost, and where kernels can make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from genrw.engine.dtypes import DTYPES
+from genrw.engine.ir import Module
+from genrw.engine.library import Library
+from genrw.engine.places import ELEMENT, ELSEWHERE, ROW, Places, Space
+from genrw.engine.space import fold_axes
+
+Need = tuple[int, int]
+"""A value's number and that of the place where it is needed."""
+
+FLAT = -1
+"""The number of the space of kernels without reductions."""
+
+
+_UNKNOWN: Any = object()
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the cost of a kernel depends on: microseconds a launch, bytes and operations a microsecond."""
+
+    launch: float
+    bandwidth: float
+    rate: float
+
+    @classmethod
+    def of(cls, values: Mapping[str, float]) -> Machine:
+        """From a target's entries."""
+        return cls(values["launch_us"], values["bandwidth_gbs"] * 1000.0, values["gflops"] * 1000.0)
+
+
+class FusionGraph:
+    """Values are numbered, operands before users. Those that a kernel cannot make but only read are `given`.
+
+    Places are numbered too: a lane's own element and its row, and from 2 on those to which an operation at a place takes
+    an operand. `roots` says of each which of the first two it was reached from.
+    """
+
+    def __init__(self, module: Module, library: Library, places: Places, machine: Machine) -> None:
+        self.machine = machine
+        self.nodes = list(module.nodes[:-1])
+        number = {id(node): i for i, node in enumerate(self.nodes)}
+        self.operands = [tuple(number[id(o)] for o in node.operands) for node in self.nodes]
+        self.results = tuple(dict.fromkeys(number[id(o)] for o in module.root.operands))
+        self.elements = [node.type.elements for node in self.nodes]
+        self.item = [DTYPES[node.type.dtype].itemsize for node in self.nodes]
+        self.bytes = [n * size for n, size in zip(self.elements, self.item, strict=True)]
+        self.users: list[list[int]] = [[] for _ in self.nodes]
+        for i, operands in enumerate(self.operands):
+            for operand in dict.fromkeys(operands):
+                self.users[operand].append(i)
+        boundary = {part: library.boundary(part).name for part in ("input", "constant")}
+        self.free = [n.op == boundary["constant"] and not isinstance(n.attribute("value"), tuple) for n in self.nodes]
+        self.given = [n.op in boundary.values() for n in self.nodes]
+        self.spaces: list[Space] = []
+        self.fold_space: dict[int, int] = {}
+        self.work = [self._work(i, library) for i in range(len(self.nodes))]
+        self.roots = [ELEMENT, ROW]
+        self._elsewhere: dict[tuple[int, int, int], int] = {}
+        self._below: dict[tuple[int, int, int], tuple[Need, ...] | None] = {}
+        self._ask(places)
+
+    def _work(self, i: int, library: Library) -> float:
+        """Operations for one element of a value; of a reduction, for one row. Notes the reductions' spaces."""
+        node = self.nodes[i]
+        if self.given[i]:
+            return 0.0
+        if library.role(node.op) != "fold":
+            return library.operator(node.op).fixed_cost or 1.0
+        space = Space.of(node.operands[0].type.lens, fold_axes(node, library))
+        if space not in self.spaces:
+            self.spaces.append(space)
+        self.fold_space[i] = self.spaces.index(space)
+        return space.elements / max(space.rows, 1)
+
+    def _ask(self, places: Places) -> None:
+        """Ask where operands have to be made, of every value and at every place where it might be."""
+        wanted = []
+        questions = {}
+        for i, node in enumerate(self.nodes):
+            if self.given[i]:
+                continue
+            for place, space in self._candidates(i):
+                about = (node, place, self.spaces[space] if space != FLAT else None)
+                key = places.key(*about)
+                questions[key] = about
+                wanted.append((i, place, space, key))
+        places.ask(questions)
+        self.answers = {(i, place, space): places.answers[key] for i, place, space, key in wanted}
+        self.needs = {key: answer.places for key, answer in self.answers.items() if answer is not None}
+        self._homes: dict[tuple[int, int], tuple[int, ...]] = {}
+        for i in range(len(self.nodes)):
+            for place, space in self._candidates(i):
+                if self.given[i] or (i, place, space) in self.needs:
+                    self._homes[i, space] = (*self._homes.get((i, space), ()), place)
+
+    def _candidates(self, i: int) -> list[tuple[int, int]]:
+        """The places, and the spaces they belong to, that have as many elements as a value."""
+        found = [(ELEMENT, FLAT)]
+        for number, space in enumerate(self.spaces):
+            if space.elements == self.elements[i]:
+                found.append((ELEMENT, number))
+            if space.rows == self.elements[i]:
+                found.append((ROW, number))
+        return found
+
+    def below(self, space: int, i: int, place: int) -> tuple[Need, ...] | None:
+        """What a value needs to be made at a place in a kernel of a space; None if no rule makes it there."""
+        key = (space, i, place)
+        found = self._below.get(key, _UNKNOWN)
+        if found is _UNKNOWN:
+            found = self._below[key] = self._needed(space, i, place)
+        return found
+
+    def _needed(self, space: int, i: int, place: int) -> tuple[Need, ...] | None:
+        needs = self.needs.get((i, place, space) if place < ELSEWHERE else (i, ELEMENT, FLAT))
+        if needs is None:
+            return None
+        found = []
+        for position, (operand, there) in enumerate(zip(self.operands[i], needs, strict=True)):
+            if there == ELSEWHERE:
+                found.append((operand, self._taken(place, i, position)))
+            else:
+                found.append((operand, place if place >= ELSEWHERE else there))
+        return tuple(found)
+
+    def _taken(self, place: int, i: int, position: int) -> int:
+        """The place to which an operation takes an operand."""
+        key = (place, i, position)
+        number = self._elsewhere.get(key)
+        if number is None:
+            number = self._elsewhere[key] = len(self.roots)
+            self.roots.append(self.roots[place])
+        return number
+
+    def counts(self, space: int, output: int) -> tuple[int, int]:
+        """The elements and the rows of a kernel of a space that stores a value."""
+        if space == FLAT:
+            return self.elements[output], 0
+        return self.spaces[space].elements, self.spaces[space].rows
+
+    def time(self, moved: float, operations: float) -> float:
+        """The predicted time of a kernel that moves so many bytes, in microseconds."""
+        machine = self.machine
+        return machine.launch + max(moved / machine.bandwidth, operations / machine.rate)
+
+    def homes(self, i: int, space: int, elements: int) -> tuple[int, ...]:
+        """The places at which a kernel of a space, or a flat one of so many elements, can store a value."""
+        if space == FLAT:
+            return (ELEMENT,) if self.elements[i] == elements else ()
+        return self._homes.get((i, space), ())
+
+    def name(self, i: int) -> str:
+        """How messages call a value."""
+        return self.nodes[i].name or self.nodes[i].op

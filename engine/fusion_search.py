@@ -1,0 +1,415 @@
+"""The search for a plan: which values are stored, and which of them share a kernel.
+
+A plan begins with as little stored as the rules allow. Then it is changed step by step, as long as that makes it
+cheaper: values that are made several times are stored, stored ones made again, kernels merged. All changes are of one
+form: some kernels are replaced by others, and those that meet the values concerned are rated again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from genrw.engine.fusion_body import Body, Kernel, body_of
+from genrw.engine.fusion_graph import FLAT, FusionGraph
+from genrw.engine.places import ELSEWHERE, ROW
+from genrw.grammar.diagnostics import Diagnostic, GenrwError
+
+_LEAST_GAIN = 1e-9
+_SWEEPS = 4
+_PARTNERS = 8
+
+
+class Plan:
+    """Kernels by number, with their bodies; `owner` says which kernel stores a value."""
+
+    def __init__(self, graph: FusionGraph) -> None:
+        self.graph = graph
+        self.bodies: dict[int, Body] = {}
+        self.owner: dict[int, int] = {}
+        self.met: list[dict[int, None]] = [{} for _ in graph.nodes]
+        self.version: dict[int, int] = {}
+        self._next = 0
+
+    @property
+    def latest(self) -> int:
+        """The number of the kernel that was made last."""
+        return self._next - 1
+
+    @property
+    def time(self) -> float:
+        """The predicted time of all kernels, in microseconds."""
+        return sum(body.time for body in self.bodies.values())
+
+    def begin(self, bodies: Sequence[Body]) -> None:
+        """Take over kernels as the first plan."""
+        self._put([], dict(enumerate(bodies)), {})
+        self._next = len(bodies)
+
+    def kernel(self, k: int) -> Kernel:
+        """What a kernel stores, and its space."""
+        return self.bodies[k].kernel
+
+    # ---- changes
+
+    def change(self, drop: Sequence[int], add: Sequence[Kernel], least: float = _LEAST_GAIN) -> bool:
+        """Replace kernels by others if the plan stays legal and gets cheaper by `least`; says whether it was done."""
+        overlay = self._rated(drop, add)
+        if overlay is None:
+            return False
+        new, affected = overlay
+        before = sum(self.bodies[k].time for k in (*drop, *affected))
+        after = sum(body.time for body in new) + sum(body.time for body in affected.values())
+        if after > before - least:
+            return False
+        numbered = {self._next + n: made for n, made in enumerate(new)}
+        undo = self._put(drop, numbered, affected)
+        if self._cyclic([*numbered, *affected]):
+            self._put(*undo)
+            return False
+        self._next += len(new)
+        return True
+
+    def gain(self, drop: Sequence[int], add: Sequence[Kernel]) -> float | None:
+        """What a change would save, in microseconds; None if it is not legal. Does not look for cycles."""
+        overlay = self._rated(drop, add)
+        if overlay is None:
+            return None
+        new, affected = overlay
+        before = sum(self.bodies[k].time for k in (*drop, *affected))
+        return before - sum(body.time for body in new) - sum(body.time for body in affected.values())
+
+    def _rated(self, drop: Sequence[int], add: Sequence[Kernel]) -> tuple[list[Body], dict[int, Body]] | None:
+        """The bodies of new kernels and of those that a change concerns; None if one of them is not legal."""
+        removed = {i for k in drop for i in self.kernel(k).outputs}
+        stored = {i for kernel in add for i in kernel.outputs}
+        concerned = {k: None for i in sorted(removed ^ stored) for k in self.met[i] if k not in drop}
+        kept = {i: self.owner.pop(i) for i in removed}
+        self.owner.update(dict.fromkeys(stored, -1))
+        try:
+            new = [body_of(self.graph, kernel, self.owner) for kernel in add]
+            affected = {k: body_of(self.graph, self.kernel(k), self.owner) for k in concerned}
+        finally:
+            for i in stored:
+                del self.owner[i]
+            self.owner.update(kept)
+        legal = all(body.legal for body in new) and all(body.legal for body in affected.values())
+        return (new, affected) if legal else None
+
+    def _put(
+        self, drop: Iterable[int], new: Mapping[int, Body], affected: Mapping[int, Body]
+    ) -> tuple[list[int], dict[int, Body], dict[int, Body]]:
+        """Make a change, the new kernels by number; gives the change that takes it back."""
+        old = {k: self.bodies[k] for k in drop}
+        before = {k: self.bodies[k] for k in affected}
+        for k, body in old.items():
+            self._forget(k)
+            for i in body.kernel.outputs:
+                del self.owner[i]
+            del self.bodies[k]
+        for k, body in new.items():
+            self.owner.update(dict.fromkeys(body.kernel.outputs, k))
+            self._note(k, body)
+        for k, body in affected.items():
+            self._forget(k)
+            self._note(k, body)
+        return list(new), old, before
+
+    def _note(self, k: int, body: Body) -> None:
+        self.bodies[k] = body
+        self.version[k] = self.version.get(k, 0) + 1
+        for values in (body.values, body.loads):
+            for i in values:
+                self.met[i][k] = None
+
+    def _forget(self, k: int) -> None:
+        body = self.bodies[k]
+        for values in (body.values, body.loads):
+            for i in values:
+                self.met[i].pop(k, None)
+
+    def before(self, k: int) -> Iterator[int]:
+        """The kernels whose values a kernel loads."""
+        for i in self.bodies[k].loads:
+            owner = self.owner.get(i)
+            if owner is not None:
+                yield owner
+
+    def _cyclic(self, kernels: Iterable[int]) -> bool:
+        """Does any of these kernels wait for itself?"""
+        return any(self._reaches(self.before(k), k) for k in kernels)
+
+    def _reaches(self, first: Iterable[int], goal: int) -> bool:
+        stack = list(first)
+        seen: set[int] = set()
+        while stack:
+            k = stack.pop()
+            if k == goal:
+                return True
+            if k not in seen:
+                seen.add(k)
+                stack.extend(self.before(k))
+        return False
+
+    # ---- the result
+
+    def order(self) -> list[int]:
+        """The kernels in an order in which they can run: of those that can, the one with the earliest value."""
+        found: list[int] = []
+        done: set[int] = set()
+        waiting = sorted(self.bodies, key=lambda k: self.kernel(k).outputs)
+        stack = [(k, False) for k in reversed(waiting)]
+        while stack:
+            k, ready = stack.pop()
+            if k in done:
+                continue
+            if ready:
+                done.add(k)
+                found.append(k)
+                continue
+            stack.append((k, True))
+            stack.extend((b, False) for b in sorted(set(self.before(k)), reverse=True) if b not in done)
+        return found
+
+
+# ---- the first plan
+
+
+class _Cut:
+    """Stores results, and what else no kernel can make where it is needed."""
+
+    def __init__(self, graph: FusionGraph) -> None:
+        self.graph = graph
+        self.aligned = _aligned(graph)
+        self.stored: dict[int, None] = dict.fromkeys(graph.results)
+        self.bodies: dict[int, Body] = {}
+
+    def plan(self) -> Plan:
+        waiting = sorted(self.stored)
+        while waiting:
+            i = waiting.pop()
+            self.bodies[i], needed = self._kernel(i)
+            new = [n for n in needed if n not in self.stored]
+            self.stored.update(dict.fromkeys(new))
+            waiting = sorted({*waiting, *new, *self._changed(new)})
+        plan = Plan(self.graph)
+        plan.begin([self.bodies[i] for i in sorted(self.bodies)])
+        return plan
+
+    def _changed(self, new: Sequence[int]) -> list[int]:
+        """Rate kernels again that made what is stored now; gives those that are none any more."""
+        broken = []
+        for i, body in self.bodies.items():
+            if any(n in body.values and n != i for n in new):
+                self.bodies[i] = body_of(self.graph, body.kernel, self.stored)
+                if not self.bodies[i].legal:
+                    broken.append(i)
+        return broken
+
+    def _kernel(self, i: int) -> tuple[Body, list[int]]:
+        """The cheapest kernel for one value, with what has to be stored for it."""
+        best: tuple[float, Body, list[int]] | None = None
+        problem = i
+        for space in spaces_of(self.graph, self.aligned, i):
+            body, needed = self._with_needed(Kernel(space, (i,)))
+            if not body.legal:
+                problem = body.missing[0][0]
+                continue
+            time = body.time + sum(map(self._storing, needed))
+            if best is None or time < best[0]:
+                best = (time, body, needed)
+        if best is None:
+            raise self._impossible(problem)
+        return best[1], best[2]
+
+    def _with_needed(self, kernel: Kernel) -> tuple[Body, list[int]]:
+        """A kernel's body when all is stored that it cannot make, and what that is besides what is stored already."""
+        needed: dict[int, None] = {}
+        while True:
+            body = body_of(self.graph, kernel, {*self.stored, *needed} if needed else self.stored)
+            new = [n for n, _ in body.missing if n not in needed and n not in kernel.outputs]
+            if not new:
+                return body, list(needed)
+            needed.update(dict.fromkeys(new))
+
+    def _storing(self, i: int) -> float:
+        machine = self.graph.machine
+        return machine.launch + 2 * self.graph.bytes[i] / machine.bandwidth
+
+    def _impossible(self, i: int) -> GenrwError:
+        node = self.graph.nodes[i]
+        message = f"no rule says how a kernel makes `{node.op}`"
+        return GenrwError(Diagnostic(message, node.span, "add a rule that lowers it, or write it with other operators"))
+
+
+def _aligned(graph: FusionGraph) -> list[dict[tuple[int, int], None]]:
+    """For each value, the places and spaces at which it is made of a reduction that the same kernel can make."""
+    found: list[dict[tuple[int, int], None]] = [{} for _ in graph.nodes]
+    for (i, place, space), needs in graph.needs.items():
+        if space == FLAT:
+            continue
+        below = (
+            (there, space) in found[operand]
+            for operand, there in zip(graph.operands[i], needs, strict=True)
+            if there != ELSEWHERE
+        )
+        if (place == ROW and graph.fold_space.get(i) == space) or any(below):
+            found[i][place, space] = None
+    return found
+
+
+def spaces_of(graph: FusionGraph, aligned: Sequence[dict[tuple[int, int], None]], i: int) -> list[int]:
+    """The spaces of which a kernel that stores just this value may be."""
+    rows = list(dict.fromkeys(space for _, space in aligned[i]))
+    return rows if i in graph.fold_space else [*rows, FLAT]
+
+
+# ---- improving it
+
+
+class _Improver:
+    def __init__(self, plan: Plan, aligned: Sequence[dict[tuple[int, int], None]]) -> None:
+        self.plan, self.graph, self.aligned = plan, plan.graph, aligned
+        self.results = frozenset(plan.graph.results)
+        self.seen: dict[int, tuple[tuple[int, int], ...]] = {}
+        self.apart: set[tuple[int, int, int, int]] = set()
+        self.candidates = [i for i in range(len(plan.graph.nodes)) if self._worth_storing(i)]
+
+    def run(self) -> None:
+        for _ in range(_SWEEPS):
+            changed = self._merges()
+            changed = self._values() or changed
+            if not changed:
+                return
+
+    # ---- single values
+
+    def _worth_storing(self, i: int) -> bool:
+        """May storing a value be better than storing what its only user makes of it?"""
+        graph, users = self.graph, self.graph.users[i]
+        if graph.given[i] or i in self.results:
+            return False
+        return len(users) > 1 or any(u in graph.fold_space or graph.elements[u] > graph.elements[i] for u in users)
+
+    def _values(self) -> bool:
+        changed = False
+        for i in self.candidates:
+            if not self._tried(i):
+                changed = (self._unstored(i) if i in self.plan.owner else self._stored(i)) or changed
+        for i in sorted(self.plan.owner):
+            changed = self._moved(i) or changed
+        return changed
+
+    def _tried(self, i: int) -> bool:
+        """Was a value looked at before, with the same kernels around it?"""
+        kernels = tuple((k, self.plan.version[k]) for k in self.plan.met[i])
+        if self.seen.get(i) == kernels:
+            return True
+        self.seen[i] = kernels
+        return False
+
+    def _stored(self, i: int) -> bool:
+        """Store a value that is made several times, in a kernel of its own or in one that makes it anyway."""
+        plan = self.plan
+        makers = {k: plan.bodies[k] for k in plan.met[i]}
+        if len(makers) < 2 and all(body.values[i] < 2 for body in makers.values()):
+            return False
+        loading: dict[int, float] = {}
+        for k, body in makers.items():
+            time = body.loading(i)
+            if time is None:
+                return False
+            loading[k] = time
+        saved = sum(body.time - loading[k] for k, body in makers.items())
+        rated = []
+        for k, body in makers.items():
+            if any((i, p) in body.made for p in self._homes(i, body.kernel)):
+                gain = saved - (body.storing(i) - loading[k])
+                rated.append((gain, [k], Kernel(body.kernel.space, tuple(sorted((*body.kernel.outputs, i))))))
+        least = self.graph.time(self.graph.bytes[i], 0)
+        if saved > least:
+            rated += [(saved - least, [], Kernel(space, (i,))) for space in spaces_of(self.graph, self.aligned, i)]
+        return self._first([r for r in rated if r[0] > _LEAST_GAIN])
+
+    def _homes(self, i: int, kernel: Kernel) -> tuple[int, ...]:
+        return self.graph.homes(i, kernel.space, self.graph.elements[kernel.outputs[0]])
+
+    def _unstored(self, i: int) -> bool:
+        """Make a value again wherever it is read."""
+        k = self.plan.owner[i]
+        kernel = self.plan.kernel(k)
+        left = tuple(o for o in kernel.outputs if o != i)
+        return self.plan.change([k], [Kernel(kernel.space, left)] if left else [])
+
+    def _moved(self, i: int) -> bool:
+        """Store a kernel's only value in a kernel of another space."""
+        k = self.plan.owner[i]
+        kernel = self.plan.kernel(k)
+        if len(kernel.outputs) > 1:
+            return False
+        others = [Kernel(space, (i,)) for space in spaces_of(self.graph, self.aligned, i) if space != kernel.space]
+        return any(self.plan.change([k], [other]) for other in others)
+
+    def _first(self, rated: list[tuple[float, list[int], Kernel]]) -> bool:
+        """Make the change that saves most, of those that can be made."""
+        rated.sort(key=lambda r: (-r[0], r[1], r[2].space))
+        return any(self.plan.change(drop, [kernel]) for _, drop, kernel in rated)
+
+    # ---- merging
+
+    def _merges(self) -> bool:
+        changed = False
+        for k in sorted(self.plan.bodies, key=lambda k: self.plan.kernel(k).outputs):
+            while k in self.plan.bodies and self._merge(k):
+                changed = True
+                k = self.plan.latest
+        return changed
+
+    def _merge(self, k: int) -> bool:
+        """Make a kernel one with that of its partners with which it saves most."""
+        plan = self.plan
+        rated = []
+        for other in self._partners(k):
+            pair = (k, plan.version[k], other, plan.version[other])
+            merged = self._merged(k, other) if pair not in self.apart else None
+            if merged is None:
+                continue
+            self.apart.add(pair)
+            one, two = plan.bodies[k], plan.bodies[other]
+            gain = one.time + two.time - one.with_body(two, merged)
+            if gain > _LEAST_GAIN:
+                rated.append((gain, [k, other], merged))
+        return self._first(rated)
+
+    def _partners(self, k: int) -> list[int]:
+        """The kernels that share most bytes with a kernel, of what they read or of what one writes for the other; then
+        others that run over as many elements."""
+        plan, graph = self.plan, self.graph
+        shared: dict[int, int] = {}
+        for i in (*plan.bodies[k].loads, *plan.kernel(k).outputs):
+            for other in (*plan.met[i], *([plan.owner[i]] if i in plan.owner else [])):
+                shared[other] = shared.get(other, 0) + graph.bytes[i]
+        shared.pop(k, None)
+        found = sorted(shared, key=lambda other: (-shared[other], other))[:_PARTNERS]
+        return found
+
+    def _merged(self, a: int, b: int) -> Kernel | None:
+        """Two kernels as one; None if no space serves both."""
+        plan, graph = self.plan, self.graph
+        one, two = plan.kernel(a), plan.kernel(b)
+        space = max(one.space, two.space)
+        if one.space != two.space and min(one.space, two.space) != FLAT:
+            return None
+        elements = graph.elements[one.outputs[0]]
+        outputs = sorted((*one.outputs, *two.outputs))
+        if not all(graph.homes(o, space, elements) for o in outputs):
+            return None
+        kept = tuple(o for o in outputs if o in self.results or any(k not in (a, b) for k in plan.met[o]))
+        return Kernel(space, kept) if kept else None
+
+
+def search(graph: FusionGraph) -> Plan:
+    """A plan for a program; GenrwError if there is an operation that no kernel can make."""
+    cut = _Cut(graph)
+    plan = cut.plan()
+    _Improver(plan, cut.aligned).run()
+    return plan

@@ -1,0 +1,126 @@
+"""Where a kernel can make a value: asked of the rules about each operation, and remembered.
+
+A kernel makes a value at one of three places: at a lane's own element of the kernel's space, in its row, or elsewhere.
+The rules of the stage say, of an operation alone, where its operands have to be made. What they have no answer for,
+no kernel can make there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from genrw.engine.build import input_node
+from genrw.engine.interner import attributes_key
+from genrw.engine.ir import Module, Node
+from genrw.engine.layouts import kept_groups
+from genrw.engine.library import Library
+from genrw.engine.stage import ENode, Saturated
+from genrw.engine.types import Type
+
+ELEMENT, ROW, ELSEWHERE = 0, 1, 2
+PLACES = ("element", "in_row", "elsewhere")
+"""The places by number, as operators of role `place` name them."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """The shape that a kernel runs over, and which axes make up a row: none in a kernel without reductions.
+
+    Neighbouring axes of one kind are one axis, so spaces whose rows are the same are equal.
+    """
+
+    lens: tuple[int, ...]
+    axes: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, lens: tuple[int, ...], axes: Iterable[int]) -> Space:
+        """The space of a reduction of a shape along axes."""
+        groups = kept_groups(lens, tuple(axes))
+        return cls(tuple(n for n, _ in groups), tuple(d for d, (_, reduced) in enumerate(groups) if reduced))
+
+    @property
+    def elements(self) -> int:
+        """How many elements there are in all rows."""
+        return prod(self.lens)
+
+    @property
+    def rows(self) -> int:
+        return prod(n for d, n in enumerate(self.lens) if d not in self.axes)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Where the operands have to be made, by number, and the rules that say so."""
+
+    places: tuple[int, ...]
+    rules: tuple[str, ...]
+
+
+Key = tuple[Any, ...]
+
+
+@dataclass
+class Places:
+    """The rules' answers, by operation, place and space. `run` lets the rules act on modules and gives the e-graph."""
+
+    library: Library
+    target: str
+    run: Any
+    answers: dict[Key, Answer | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        operators = self.library.operators.values()
+        self._made = next(op.name for op in operators if op.role == "made")
+        self._places = {op.decl.role_parts[0]: op.name for op in operators if op.role == "place"}
+        self._numbers = {self._places[part]: number for number, part in enumerate(PLACES)}
+
+    def key(self, node: Node, place: int, space: Space | None) -> Key:
+        """What an answer depends on."""
+        types = tuple(operand.type for operand in node.operands)
+        return (node.op, attributes_key(node.attributes), types, place, space)
+
+    def ask(self, questions: Mapping[Key, tuple[Node, int, Space | None]]) -> None:
+        """Have the rules answer what they were not asked before: all questions together."""
+        new = {key: question for key, question in questions.items() if key not in self.answers}
+        if not new:
+            return
+        modules = [self._module(*question) for question in new.values()]
+        graph: Saturated = self.run(modules)
+        for key, module in zip(new, modules, strict=True):
+            self.answers[key] = self._answer(graph, module.root)
+
+    def _module(self, node: Node, place: int, space: Space | None) -> Module:
+        """The operation alone, on inputs, made at a place."""
+        inputs = tuple(input_node(self.library, f"x{i}", operand.type) for i, operand in enumerate(node.operands))
+        alone = Node(node.op, node.attributes, inputs, node.type)
+        index = Node(self._places[PLACES[place]], (), (), Type("index", "int64"))
+        root = Node(self._made, (), (alone, index), node.type)
+        lens, axes = (space.lens, space.axes) if space is not None else (node.type.lens, ())
+        return Module("question", root, inputs, target=self.target, space=lens, axes=axes)
+
+    def _answer(self, graph: Saturated, made: Node) -> Answer | None:
+        """The answer that leaves most operands at places of their own; None if the rules have none."""
+        asked = made.operands[0]
+        number = graph.class_of[graph.ids[id(made)]]
+        inputs = [graph.class_of[graph.ids[id(operand)]] for operand in asked.operands]
+        found: list[tuple[int, ...]] = []
+        for node in graph.classes[number]:
+            if node.op == asked.op and len(node.operands) == len(inputs):
+                places = [self._place(graph, o, x) for o, x in zip(node.operands, inputs, strict=True)]
+                if all(place is not None for place in places):
+                    found.append(tuple(place for place in places if place is not None))
+        if not found:
+            return None
+        best = min(found, key=lambda places: (places.count(ELSEWHERE), places))
+        return Answer(best, tuple(graph.rules[r] for r in sorted(graph.why.get(number, ()))))
+
+    def _place(self, graph: Saturated, operand: int, value: int) -> int | None:
+        """The place at which an operand is made, if it is the value that it should be."""
+        for node in graph.classes[operand]:
+            if node.op == self._made and node.operands[0] == value:
+                index: Sequence[ENode] = graph.classes[node.operands[1]]
+                return next((self._numbers[i.op] for i in index if i.op in self._numbers), None)
+        return None
