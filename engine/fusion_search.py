@@ -8,6 +8,7 @@ form: some kernels are replaced by others, and those that meet the values concer
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from genrw.engine.fusion_body import Body, Kernel, body_of
 from genrw.engine.fusion_graph import FLAT, FusionGraph
@@ -131,7 +132,7 @@ class Plan:
         """The kernels whose values a kernel loads."""
         for i in self.bodies[k].loads:
             owner = self.owner.get(i)
-            if owner is not None:
+            if owner is not None and not self.graph.given[i]:
                 yield owner
 
     def _cyclic(self, kernels: Iterable[int]) -> bool:
@@ -272,6 +273,7 @@ class _Improver:
         self.results = frozenset(plan.graph.results)
         self.seen: dict[int, tuple[tuple[int, int], ...]] = {}
         self.apart: set[tuple[int, int, int, int]] = set()
+        self.alike: dict[int, list[int]] = {}
         self.candidates = [i for i in range(len(plan.graph.nodes)) if self._worth_storing(i)]
 
     def run(self) -> None:
@@ -358,10 +360,16 @@ class _Improver:
 
     def _merges(self) -> bool:
         changed = False
+        self.alike = {}
+        for k in sorted(self.plan.bodies):
+            for size in self._sizes(k):
+                self.alike.setdefault(size, []).append(k)
         for k in sorted(self.plan.bodies, key=lambda k: self.plan.kernel(k).outputs):
             while k in self.plan.bodies and self._merge(k):
                 changed = True
                 k = self.plan.latest
+                for size in self._sizes(k):
+                    self.alike.setdefault(size, []).insert(0, k)
         return changed
 
     def _merge(self, k: int) -> bool:
@@ -388,9 +396,15 @@ class _Improver:
         for i in (*plan.bodies[k].loads, *plan.kernel(k).outputs):
             for other in (*plan.met[i], *([plan.owner[i]] if i in plan.owner else [])):
                 shared[other] = shared.get(other, 0) + graph.bytes[i]
-        shared.pop(k, None)
         found = sorted(shared, key=lambda other: (-shared[other], other))[:_PARTNERS]
-        return found
+        alike = (other for size in self._sizes(k) for other in self.alike.get(size, ()))
+        found += [other for other in islice(alike, _PARTNERS) if other not in shared]
+        return [other for other in found if other != k and other in plan.bodies]
+
+    def _sizes(self, k: int) -> tuple[int, ...]:
+        """How many elements the results of a kernel may have."""
+        body = self.plan.bodies[k]
+        return (body.elements,) if body.kernel.space == FLAT else (body.elements, body.rows)
 
     def _merged(self, a: int, b: int) -> Kernel | None:
         """Two kernels as one; None if no space serves both."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from commands import SOFTMAX, Command
 
-STAGES = ("simplify", "schedule", "gridwise", "blockwise", "lanewise", "final")
+STAGES = ("simplify", "fuse", "schedule", "gridwise", "blockwise", "lanewise", "final")
 
 
 def test_the_last_stage_is_printed_unless_another_is_asked_for(genrw: Command, softmax: Path) -> None:

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_programs import Generated, programs
-from support import WAVE32, WAVE64, check_compiles, check_host, check_last_stage, load, schedules
+from support import (
+    WAVE32,
+    WAVE64,
+    check_compiles,
+    check_every_stage,
+    check_host,
+    check_last_stage,
+    load,
+    schedules,
+)
 
 from genrw.grammar.diagnostics import GenrwError
 
@@ -34,13 +43,14 @@ def test_random_programs_on_the_host(program: Generated, target: str, choice: in
 
 @settings(SETTINGS, max_examples=40)
 @given(programs(several=True), st.sampled_from(TARGETS))
-def test_programs_of_several_kernels_are_refused(program: Generated, target: str) -> None:
-    """Either one kernel does, and is right, or a diagnostic says that it does not."""
-    try:
-        check_last_stage(program.text, target)
-    except GenrwError as problem:
-        if "several kernels" not in str(problem):
-            raise
+def test_random_programs_of_several_kernels(program: Generated, target: str) -> None:
+    check_last_stage(program.text, target)
+
+
+@settings(SETTINGS, max_examples=8)
+@given(programs(several=True), st.sampled_from(TARGETS[:2]))
+def test_random_programs_of_several_kernels_on_the_host(program: Generated, target: str) -> None:
+    check_host(program.text, target)
 
 
 @pytest.mark.parametrize(
@@ -51,6 +61,13 @@ def test_programs_of_several_kernels_are_refused(program: Generated, target: str
         "x = @param:x -> {4, 5}\ny = @param:y -> {7}\na = relu(x)\nb = relu(y)\n@return(a, b)\n",
     ],
 )
-def test_several_kernels_are_refused_in_words(text: str) -> None:
+def test_several_kernels_are_launched_in_order(text: str) -> None:
+    assert len(check_every_stage(text).modules) == 2
+    check_host(text, WAVE64)
+
+
+def test_a_kernel_that_is_several_is_refused_in_words() -> None:
+    """A module that says of itself that it was cut into kernels already."""
+    text = "x = @param:x -> {4, 5}\na = reduce_sum[axes={1}](x)\nb = reduce_sum[axes={0}](x)\n@return(a, b)\n"
     with pytest.raises(GenrwError, match="needs several kernels"):
-        load(text).lower("final")
+        load(f"@module main [stage=fuse, target=gfx942]\n{text}").lower("final")
