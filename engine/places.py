@@ -8,7 +8,7 @@ no kernel can make there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -79,8 +79,16 @@ class Places:
 
     def key(self, node: Node, place: int, space: Space | None) -> Key:
         """What an answer depends on."""
-        types = tuple(operand.type for operand in node.operands)
-        return (node.op, attributes_key(node.attributes), types, place, space)
+        return (node.op, attributes_key(node.attributes), self._types(node), place, space)
+
+    def _types(self, node: Node) -> tuple[Type, ...]:
+        """The operands' types; a number beside tensors stands for as many elements as they have."""
+        constant = self.library.boundary("constant").name
+        spread = self.library.role(node.op) == "pointwise"
+        return tuple(
+            replace(o.type, lens=node.type.lens) if spread and o.op == constant and not o.type.lens else o.type
+            for o in node.operands
+        )
 
     def ask(self, questions: Mapping[Key, tuple[Node, int, Space | None]]) -> None:
         """Have the rules answer what they were not asked before: all questions together."""
@@ -94,7 +102,7 @@ class Places:
 
     def _module(self, node: Node, place: int, space: Space | None) -> Module:
         """The operation alone, on inputs, made at a place."""
-        inputs = tuple(input_node(self.library, f"x{i}", operand.type) for i, operand in enumerate(node.operands))
+        inputs = tuple(input_node(self.library, f"x{i}", type_) for i, type_ in enumerate(self._types(node)))
         alone = Node(node.op, node.attributes, inputs, node.type)
         index = Node(self._places[PLACES[place]], (), (), Type("index", "int64"))
         root = Node(self._made, (), (alone, index), node.type)
