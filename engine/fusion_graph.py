@@ -103,7 +103,7 @@ class FusionGraph:
 
     def _candidates(self, i: int) -> list[tuple[int, int]]:
         """The places, and the spaces they belong to, that have as many elements as a value."""
-        found = [(ELEMENT, FLAT)]
+        found = [] if i in self.fold_space else [(ELEMENT, FLAT)]
         for number, space in enumerate(self.spaces):
             if space.elements == self.elements[i]:
                 found.append((ELEMENT, number))

@@ -12,7 +12,7 @@ from itertools import islice
 
 from genrw.engine.fusion_body import Body, Kernel, body_of
 from genrw.engine.fusion_graph import FLAT, FusionGraph
-from genrw.engine.places import ELSEWHERE, ROW
+from genrw.engine.places import ELSEWHERE
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 
 _LEAST_GAIN = 1e-9
@@ -253,7 +253,7 @@ def _aligned(graph: FusionGraph) -> list[dict[tuple[int, int], None]]:
             for operand, there in zip(graph.operands[i], needs, strict=True)
             if there != ELSEWHERE
         )
-        if (place == ROW and graph.fold_space.get(i) == space) or any(below):
+        if graph.fold_space.get(i) == space or any(below):
             found[i][place, space] = None
     return found
 
