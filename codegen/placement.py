@@ -18,11 +18,13 @@ from genrw.engine.library import Library
 @dataclass
 class Placed:
     """A node with its place. `wide`: one value for each element of the share, computed in a share loop.
-    `cheap`: computed anew wherever it is needed, never kept. `loop`: the pass it lives in, None outside."""
+    `cheap`: computed anew wherever it is needed, never kept. `loop`: the pass it lives in, None outside.
+    `gathers`: an effect in a share loop that takes arrays as a whole, some elements of them at a time."""
 
     node: Node
     wide: bool = False
     cheap: bool = False
+    gathers: bool = False
     loop: int | None = None
     slot: int = 0
     level: int = 0
@@ -73,8 +75,9 @@ def place(module: Module, library: Library) -> Placement:
         _classify(item, library)
     _set_slots(order)
     _sink(order)
-    sizes = {p.node.type.size for p in order if p.wide}
-    return Placement(tuple(order), tuple(passes[n] for n in sorted(passes)), max(sizes, default=0))
+    sizes = [p.node.type.size for p in order if p.wide]
+    share = max(sizes, default=0) or max([p.node.type.size for p in order], default=0)
+    return Placement(tuple(order), tuple(passes[n] for n in sorted(passes)), share)
 
 
 def _note_pass(node: Node, library: Library, passes: dict[int, Pass]) -> None:
@@ -95,7 +98,8 @@ def _classify(item: Placed, library: Library) -> None:
         return
     is_leaf = operator.role == "index_leaf"
     if node.type.sort == "effect":
-        item.wide = any(o.node.type.sort == "index" for o in arrays)
+        item.gathers = "{{share}}" in (operator.decl.emit or "")
+        item.wide = item.gathers or any(o.node.type.sort == "index" for o in arrays)
     else:
         item.wide = bool(node.type.size) and (bool(arrays) or is_leaf)
     item.cheap = item.wide and (node.type.sort == "index" or _is_condition(item))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from genrw.codegen.monoid_text import cpp_type, monoid_struct, struct_name
 from genrw.codegen.placement import Placed, Placement, place
 from genrw.codegen.ranges import index_ranges, index_type
+from genrw.codegen.recompute import choose_recomputed
 from genrw.engine.cpp_expr import cpp_expr, cpp_number
 from genrw.engine.dtypes import DTYPES
 from genrw.engine.ir import Module, Node
@@ -284,6 +285,7 @@ class _Printer:
     def __init__(self, module: Module, library: Library, context: Mapping[str, Any], name: str) -> None:
         self.module, self.library, self.context, self.name = module, library, context, name
         self.placement: Placement = place(module, library)
+        choose_recomputed(self.placement.nodes, library, self._registers())
         self.facts = index_ranges(module, library, context)
         self.taken: set[str] = {name}
         self.names: dict[int, str] = {}
@@ -294,6 +296,10 @@ class _Printer:
         self.input_op = library.boundary("input").name
         self.constants = {library.boundary(p).name for p in ("scalar", "number")}
         self.by_id = {id(p.node): p for p in self.placement.nodes}
+
+    def _registers(self) -> float:
+        """How many registers a lane has; no end of them if the target does not say."""
+        return self.context["target"].values.get("registers", inf) / int(self.module.schedule.get("block_size", 1))
 
     # ---- the whole
 
@@ -514,7 +520,9 @@ class _Printer:
         if not item.wide or item.cheap or item.node.type.sort == "effect":
             return False
         return any(
-            (not u.wide and not u.folds_loop) or ((u.slot, u.level) != (item.slot, item.level) and not u.folds_loop)
+            u.gathers
+            or (not u.wide and not u.folds_loop)
+            or ((u.slot, u.level) != (item.slot, item.level) and not u.folds_loop)
             for u in item.users
         )
 
@@ -572,7 +580,7 @@ class _Printer:
             return False
         if node.type.sort != "index" and (node.name is not None or (user.wide and not item.wide)):
             return False
-        if user.folds_loop or (node.type.size and not item.wide):
+        if user.folds_loop or (node.type.size and (user.gathers or not item.wide)):
             return False
         return len(self._emit(item, None)) <= _LONGEST_INLINE
 
@@ -630,7 +638,7 @@ class _Printer:
         env = {
             **self._attribute_texts(node),
             **{
-                operator.operand(i).name: self._typed(o, inside, operator, outer)
+                operator.operand(i).name: self._typed(o, None if item.gathers else inside, operator, outer)
                 for i, o in enumerate(item.operands)
                 if operator.variadic is None or i < len(operator.fixed)
             },
