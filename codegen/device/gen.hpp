@@ -1915,6 +1915,13 @@ GEN_DEVICE T choose(bool ok, T a, T b)
 
 }  // namespace detail
 
+/// Is it one of the numbers from 0 to below n?
+template <class I, class N>
+GEN_DEVICE constexpr bool within(I i, N n)
+{
+    return i >= 0 && i < n;
+}
+
 /// N consecutive elements from p[i] on, in accesses of up to 16 bytes. p + i is aligned to them.
 template <int N, class T, class I>
 GEN_DEVICE array<T, N> vec_load(const T* p, I i)
@@ -2024,6 +2031,70 @@ template <int Size, int Stride, int Vector = 1, class T, class I, class J, class
 GEN_DEVICE void strided_store(T* p, I base, detail::as_given<T> value, J first, L limit)
 {
     strided_store<Size, Stride, Vector>(p, base, detail::copies<T, Size>(value), first, limit);
+}
+
+/// Size elements of a row in chunks of Vector, Stride apart, of which the first may begin up to Vector - 1 elements
+/// before the row and the last end past it: element i stands at position first + i / Vector * Stride + i % Vector of
+/// the row, and is `fill` before 0 and from `limit` on. Element 0's place is p + base; p has `end` elements, Vector or
+/// more. A chunk is one access, unless it goes past the end. The first Within chunks end in the row.
+template <int Size, int Stride, int Vector, int Within, class T, class I, class J, class L, class E>
+GEN_DEVICE array<T, Size> row_load(const T* p, I base, J first, L limit, E end, detail::as_given<T> fill)
+{
+    static_assert(Size % Vector == 0 && Stride >= Vector, "a row is read in whole chunks, one behind the other");
+    array<T, Size> result;
+    GEN_UNROLL
+    for (int i = 0; i < Size; i++) result[i] = fill;
+    GEN_UNROLL
+    for (int chunk = 0; chunk < Size / Vector; chunk++) {
+        const int at = chunk * Stride;
+        const bool whole = chunk < Within || (first + at < limit && base + at + Vector <= end);
+#if GEN_AMD
+        // Without a branch for each chunk, as in strided_load.
+        array<T, Vector> values;
+        detail::read_vector<Vector>(values.items, p + (whole ? base + at : static_cast<I>(0)));
+        GEN_UNROLL
+        for (int i = 0; i < Vector; i++) result[chunk * Vector + i] = detail::choose(whole, values[i], fill);
+#else
+        if (whole) detail::read_vector<Vector>(result.items + chunk * Vector, p + base + at);
+#endif
+        if (chunk > 0 && chunk < Within) continue;
+        GEN_UNROLL
+        for (int i = 0; i < Vector; i++) {
+            T& value = result[chunk * Vector + i];
+            value = detail::choose(within(first + at + i, limit), value, fill);
+        }
+    }
+    if (Within < Size / Vector && base + (Size / Vector - 1) * Stride + Vector > end) {
+        GEN_UNROLL
+        for (int i = Within * Vector; i < Size; i++) {
+            const int chunk = i / Vector * Stride, at = chunk + i % Vector;
+            if (base + chunk + Vector > end && within(first + at, limit)) result[i] = p[base + at];
+        }
+    }
+    return result;
+}
+
+/// Writes one chunk of what row_load reads, and nothing outside the row.
+template <int Stride, int Vector, int Within, int Size, class T, class I, class J, class L>
+GEN_DEVICE void row_store(T* p, I base, const array<T, Size>& values, int chunk, J first, L limit)
+{
+    static_assert(Size % Vector == 0 && Stride >= Vector, "a row is written in whole chunks, one behind the other");
+    const int at = chunk * Stride;
+    if ((chunk > 0 || first >= 0) && (chunk < Within || first + at + Vector <= limit)) {
+        detail::write_vector<Vector>(p + base + at, values.items + chunk * Vector);
+    } else {
+        GEN_UNROLL
+        for (int i = 0; i < Vector; i++)
+            if (within(first + at + i, limit)) p[base + at + i] = values[chunk * Vector + i];
+    }
+}
+
+/// Writes one value to a chunk.
+template <int Stride, int Vector, int Within, class T, class I, class J, class L>
+GEN_DEVICE void row_store(T* p, I base, detail::as_given<T> value, int chunk, J first, L limit)
+{
+    const int at = chunk * Stride;
+    row_store<Stride, Vector, 0>(p, base + at, detail::copies<T, Vector>(value), 0, first + at, limit);
 }
 
 /// p[i], or `fill` without touching memory.

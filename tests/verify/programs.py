@@ -882,6 +882,22 @@ def _corners() -> dict[str, str]:
             product = mul(b, y)
             r = add(product, w)
             @return(r)""",
+        "misaligned_rows": """
+            @module main [schedule={algo=aligned, block_size=128}]
+            x = @param:x -> half{9, 2051}
+            b = @param:b -> half{9, 1}
+            d = sub(x, b)
+            at = argmax[axis=1](d)
+            repeated = multibroadcast[out_lens={9, 2051}](b)
+            s = reduce_sum[axes={1}](repeated)
+            y = mul(d, s)
+            @return(y, at)""",
+        "misaligned_rows_in_steps": """
+            @module main [schedule={algo=aligned, block_size=64}]
+            x = @param:x -> float{3, 4101}
+            s = reduce_sum[axes={1}](x)
+            y = sub(x, s)
+            @return(y)""",
         "repeated_block": """
             x = @param:x -> float{4, 1024}, {2048, 1}
             y = @param:y -> float{3, 4, 1024}
