@@ -35,10 +35,11 @@ class Placed:
 
 @dataclass(frozen=True)
 class Pass:
-    """A loop over the steps of a row."""
+    """A loop over the steps of a row; `unroll` of them are written behind one another."""
 
     number: int
     extent: int
+    unroll: int
     leaf: Node
 
 
@@ -83,8 +84,8 @@ def place(module: Module, library: Library) -> Placement:
 def _note_pass(node: Node, library: Library, passes: dict[int, Pass]) -> None:
     operator = library.operator(node.op)
     if operator.role == "index_leaf" and operator.decl.role_parts:
-        number, extent = (node.attribute(part) for part in operator.decl.role_parts)
-        passes[number] = Pass(number, extent, node)
+        number, extent, unroll = (node.attribute(part) for part in operator.decl.role_parts)
+        passes[number] = Pass(number, extent, unroll, node)
 
 
 def _classify(item: Placed, library: Library) -> None:
@@ -97,7 +98,10 @@ def _classify(item: Placed, library: Library) -> None:
         item.folds_loop = any(o.loop is not None for o in item.operands)
         return
     is_leaf = operator.role == "index_leaf"
-    if node.type.sort == "effect":
+    if operator.role == "sync":
+        # all elements of the share at once: lanes meet but once
+        item.wide = False
+    elif node.type.sort == "effect":
         item.gathers = "{{share}}" in (operator.decl.emit or "")
         item.wide = item.gathers or any(o.node.type.sort == "index" for o in arrays)
     else:

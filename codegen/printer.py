@@ -427,6 +427,8 @@ class _Printer:
             folds = [p for p in self.placement.nodes if p.folds_loop and p.slot == slot + 1]
             self._accumulators(folds)
             step = self.names[id(this.leaf)]
+            if this.unroll > 1:
+                self._line(1, f"GEN_UNROLL_BY({this.unroll})")
             self._line(1, f"for (int {step} = 0; {step} < {this.extent}; ++{step}) {{")
             self._slot([p for p in items if p.node is not this.leaf], 2, folds)
             self._line(1, "}")

@@ -163,6 +163,24 @@ class Lanes:
             firsts = _each(lambda values: values[:, :: values.shape[LANES] // waves], parts)
         return closed(self.folds.over(op, firsts).along(firsts, LANES))
 
+    def parts_reduce(self, op: str, x: Value, parts: int) -> Value:
+        """Each element of `parts` lanes that stand equally far apart folded; all lanes get their element's result."""
+        values = self._several_lanes(opened(x), parts)
+        if values is None:
+            values = _each(lambda values: values.repeat(parts, LANES), opened(x))
+            return closed(self.folds.over(op, values).along(values, LANES))
+
+        def in_parts(values: Values) -> Values:
+            groups, lanes, *rest = values.shape
+            return values.reshape((groups, parts, lanes // parts, *rest))
+
+        def to_all(values: Values) -> Values:
+            groups, _, across, *rest = values.shape
+            return values.repeat(parts, LANES).reshape((groups, parts * across, *rest))
+
+        apart = _each(in_parts, values)
+        return closed(_each(to_all, self.folds.over(op, apart).along(apart, LANES)))
+
     def _several_lanes(self, parts: Accumulator, teams: int) -> Accumulator | None:
         """The fields of an accumulator in one shape; None where all lanes have the same value."""
         parts = aligned(parts)
@@ -303,6 +321,11 @@ def lane_functions(lanes: Lanes) -> dict[str, Function]:
             "block_reduce(op: string, x: any, waves: int) -> any",
             lanes.block_reduce,
             "One value of each of the workgroup's waves folded; all lanes get the result.",
+        ),
+        declare(
+            "parts_reduce(op: string, x: any, parts: int) -> any",
+            lanes.parts_reduce,
+            "Each element of so many lanes, which stand equally far apart, folded; all of them get the result.",
         ),
     )
     return {function.name: function for function in functions}

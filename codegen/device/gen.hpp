@@ -17,6 +17,8 @@
 // Platform
 // ---------------------------------------------------------------------------------------------------------
 
+#define GEN_PRAGMA(text) _Pragma(#text)
+
 #if defined(__HIP__) || defined(__AMDGCN__)
 #define GEN_AMD 1
 #define GEN_DEVICE __attribute__((device)) inline __attribute__((always_inline))
@@ -25,6 +27,7 @@
     extern "C" __attribute__((global)) __attribute__((amdgpu_flat_work_group_size(block, block))) void
 #define GEN_LDS(type, name, count) __attribute__((shared)) type name[count]
 #define GEN_UNROLL _Pragma("unroll")
+#define GEN_UNROLL_BY(count) GEN_PRAGMA(unroll count)
 #elif defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define GEN_NVIDIA 1
 #define GEN_DEVICE __device__ __forceinline__
@@ -32,6 +35,7 @@
 #define GEN_KERNEL(block) extern "C" __global__ __launch_bounds__(block) void
 #define GEN_LDS(type, name, count) __shared__ type name[count]
 #define GEN_UNROLL _Pragma("unroll")
+#define GEN_UNROLL_BY(count) GEN_PRAGMA(unroll count)
 #else
 #define GEN_HOST 1
 #define GEN_DEVICE inline __attribute__((always_inline))
@@ -46,6 +50,7 @@
     }
 // Unrolling is left to the host compiler: it vectorises the loop first.
 #define GEN_UNROLL
+#define GEN_UNROLL_BY(count)
 #if !defined(GEN_BLOCK) || !defined(GEN_COOPERATIVE)
 #error "GEN_BLOCK and GEN_COOPERATIVE are not defined: host kernels are built by genrw.codegen.host"
 #endif
@@ -2313,6 +2318,54 @@ GEN_DEVICE typename Op::acc reduce_waves(typename Op::acc x, typename Op::acc* l
         for (int wave = 1; wave < Waves; wave++) result = Op::combine(result, lds[wave]);
         return result;
     }
+}
+
+/// Folds the arrays of Lanes lanes that stand Across from one another, element by element, through workgroup memory
+/// for half of the lanes' arrays, but for those of four lanes at least; every lane gets its result. Fence: wait until
+/// the other lanes have read what the memory held before.
+template <class Op, int Lanes, int Across, bool Fence = true, int N>
+GEN_DEVICE array<typename Op::acc, N> reduce_parts(array<typename Op::acc, N> x, typename Op::acc* lds)
+{
+    static_assert((Lanes & (Lanes - 1)) == 0, "lanes are halved");
+    const int lane = local_id();
+    if constexpr (Fence) lds_barrier();
+    int left = Lanes;
+    // Elements of neighbouring lanes lie side by side, in distinct banks.
+    GEN_UNROLL
+    for (; left > 4; left /= 2) {
+        const int given = left / 2 * Across;
+        if (lane >= given && lane < 2 * given) {
+            GEN_UNROLL
+            for (int i = 0; i < N; i++) lds[i * given + lane - given] = x[i];
+        }
+        lds_barrier();
+        if (lane < given) {
+            GEN_UNROLL
+            for (int i = 0; i < N; i++) x[i] = Op::combine(x[i], lds[i * given + lane]);
+        }
+        lds_barrier();
+    }
+    constexpr int last = Lanes < 4 ? Lanes : 4;
+    if (lane < last * Across) {
+        GEN_UNROLL
+        for (int i = 0; i < N; i++) lds[i * last * Across + lane] = x[i];
+    }
+    lds_barrier();
+    GEN_UNROLL
+    for (int i = 0; i < N; i++) {
+        x[i] = lds[i * last * Across + lane % Across];
+        GEN_UNROLL
+        for (int part = 1; part < last; part++)
+            x[i] = Op::combine(x[i], lds[(i * last + part) * Across + lane % Across]);
+    }
+    return x;
+}
+
+/// The same for one value of each lane.
+template <class Op, int Lanes, int Across, bool Fence = true>
+GEN_DEVICE typename Op::acc reduce_parts(typename Op::acc x, typename Op::acc* lds)
+{
+    return reduce_parts<Op, Lanes, Across, Fence>(array<typename Op::acc, 1>{{x}}, lds)[0];
 }
 
 }  // namespace gen

@@ -1,4 +1,4 @@
-// test: printed by genrw for gfx942, 313 workgroups of 256
+// test: printed by genrw for gfx942, 157 workgroups of 512
 //
 // # Sums down the columns: neighbouring lanes take neighbouring columns.
 // x = @param:x -> half{4096, 5000}
@@ -14,24 +14,25 @@ struct sum_float {
     static GEN_DEVICE acc combine(acc a, acc b) { return a + b; }
 };
 
-GEN_KERNEL(256)
+GEN_KERNEL(512)
 test(const gen::half* __restrict__ x, float* __restrict__ z_output)
 {
-    const int idiv = gen::global_id() / 16;
-    const int imod = gen::local_id() % 16;
-    const int imin = gen::min(idiv, 4999);
-    gen::array<sum_float::acc, 16> lane_sum_acc;
+    const int base = gen::workgroup_id() * 32 + (gen::local_id() % 4) * 8;
+    const int idiv = gen::local_id() / 4;
+    const int imin = gen::min(base, 4992);
+    GEN_LDS(float, lds, 2048);
+    gen::array<sum_float::acc, 8> lane_sum;
     GEN_UNROLL
-    for (int i = 0; i < 16; ++i) lane_sum_acc[i] = sum_float::identity();
-    for (int step = 0; step < 16; ++step) {
-        const auto x_in = gen::strided_load<16, 80000, 1>(x, (step * 256 + imod) * 5000 + imin);
+    for (int i = 0; i < 8; ++i) lane_sum[i] = sum_float::identity();
+    GEN_UNROLL_BY(8)
+    for (int step = 0; step < 32; ++step) {
+        const auto x_in = gen::strided_load<8, 32, 8>(x, imin + (step * 128 + idiv) * 5000);
         GEN_UNROLL
-        for (int i = 0; i < 16; ++i) {
+        for (int i = 0; i < 8; ++i) {
             const float f = gen::convert<float>(x_in[i]);
-            lane_sum_acc[i] = sum_float::combine(lane_sum_acc[i], f);
+            lane_sum[i] = sum_float::combine(lane_sum[i], f);
         }
     }
-    const float lane_sum = gen::lane_reduce<sum_float>(lane_sum_acc);
-    const float s = gen::dpp_reduce<sum_float, 16>(lane_sum);
-    if (idiv < 5000 && imod == 0) z_output[idiv] = s;
+    const auto s = gen::reduce_parts<sum_float, 128, 4, false>(lane_sum, lds);
+    gen::strided_store<8, 32, 8>(z_output, base, s, base, (idiv == 0 ? 5000 : 0));
 }
