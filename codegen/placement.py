@@ -84,8 +84,8 @@ def place(module: Module, library: Library) -> Placement:
 def _note_pass(node: Node, library: Library, passes: dict[int, Pass]) -> None:
     operator = library.operator(node.op)
     if operator.role == "index_leaf" and operator.decl.role_parts:
-        number, extent, unroll = (node.attribute(part) for part in operator.decl.role_parts)
-        passes[number] = Pass(number, extent, unroll, node)
+        number, extent, *unroll = (node.attribute(part) for part in operator.decl.role_parts)
+        passes[number] = Pass(number, extent, unroll[0] if unroll else 1, node)
 
 
 def _classify(item: Placed, library: Library) -> None:

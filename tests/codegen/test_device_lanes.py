@@ -159,6 +159,30 @@ GEN_KERNEL(128) twice(const float* x, float* y)
     assert not any(wrong) if fence else any(wrong)
 
 
+@pytest.mark.parametrize("fence", [True, False])
+@pytest.mark.parametrize(("lanes", "across"), [(2, 64), (4, 32), (8, 16), (32, 4), (128, 1)])
+def test_lanes_apart_are_folded(lanes: int, across: int, fence: bool) -> None:
+    """Arrays of lanes that stand apart, element by element; a second fold through the same memory needs the fence."""
+    memory = max(lanes // 2, min(lanes, 4)) * across * 3
+    source = f"""{MONOIDS}
+GEN_KERNEL(128) apart(const float* x, float* y)
+{{
+    GEN_LDS(float, lds, {memory});
+    const float v = x[gen::global_id()];
+    const auto a = gen::reduce_parts<sum, {lanes}, {across}>(gen::array<float, 3>{{{{v, 2 * v, v * v}}}}, lds);
+    const float b = gen::reduce_parts<sum, {lanes}, {across}, {str(fence).lower()}>(v + 1, lds);
+    y[gen::global_id()] = a[0] + 10 * a[1] + 100 * a[2] + 100000 * b;
+}}
+"""
+    kernel = compile_host(source, "apart", ["const float*", "float*"], wave_size=32, block=128, cooperative=True)
+    x = np.random.default_rng(3).integers(-3, 3, 512).astype(np.float32)
+    parts = x.reshape(4, lanes, across)
+    of_column = 21 * parts.sum(1) + 100 * (parts * parts).sum(1) + 100000 * (parts + 1).sum(1)
+    expected = np.repeat(of_column[:, None], lanes, 1).ravel()
+    wrong = shows(kernel, [x, np.zeros_like(x)], 1, expected)
+    assert not any(wrong) if fence else any(wrong)
+
+
 def test_unwritten_workgroup_memory_is_poisoned() -> None:
     source = """
 GEN_KERNEL(64) peek(float* y)

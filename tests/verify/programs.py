@@ -1018,6 +1018,36 @@ def _written_lower() -> dict[str, str]:
             x = @param:x -> float{4100, 9}
             s = reduce_sum[axes={0}](x)
             @return(s)""",
+        "columns_of_a_lane": """
+            @module main [target=gfx942, schedule={algo=columns, lanes=1}]
+            x = @param:x -> float{64, 516}
+            b = @param:b -> float{1, 516}
+            s = reduce_sum[axes={0}](x)
+            repeated = multibroadcast[out_lens={64, 516}](b)
+            c = reduce_sum[axes={0}](repeated)
+            @return(s, c)""",
+        "columns_in_parts": """
+            @module main [target=gfx942, schedule={algo=columns, lanes=32}]
+            x = @param:x -> half{64, 512}
+            b = @param:b -> half{1, 512}
+            s = reduce_mean[axes={0}](x)
+            at = argmax[axis=0](x)
+            repeated = multibroadcast[out_lens={64, 512}](b)
+            c = reduce_sum[axes={0}](repeated)
+            d = sub(s, c)
+            y = sub(x, d)
+            @return(y, at)""",
+        "columns_in_parts_with_tails": """
+            @module main [target=gfx942, schedule={algo=columns, lanes=32}]
+            x = @param:x -> half{67, 520}
+            b = @param:b -> half{1, 520}
+            s = reduce_mean[axes={0}](x)
+            at = argmax[axis=0](x)
+            repeated = multibroadcast[out_lens={67, 520}](b)
+            c = reduce_sum[axes={0}](repeated)
+            d = sub(s, c)
+            y = sub(x, d)
+            @return(y, at)""",
         "tiles_of_48": """
             @module main [target=gfx942, schedule={algo=tile}]
             x = @param:x -> float{80, 48}

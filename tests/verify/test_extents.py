@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from programs import reduce_program, softmax_program
-from support import WAVE32, WAVE64, check_host, check_schedules, load, schedules
+from support import WAVE32, WAVE64, check_every_stage, check_host, check_schedules, load, schedules
 
 EXTENTS = (1, 2, 3, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025)
 ROWS = 5
@@ -119,6 +119,49 @@ def test_neighbouring_rows_of_a_type(dtype: str, lens: tuple[int, ...], axes: tu
         assert found
         check_schedules(text, found, target)
         check_host(text, target, schedule=found[0])
+
+
+def in_parts(text: str, target: str) -> list[dict[str, Any]]:
+    """The schedules of a program that have several lanes share a column."""
+    return [s for s in of_columns(text, target) if s["lanes"] > 1]
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype"),
+    [*product(["sum", "max", "argmax"], ["float", "half", "int32"]), ("any", "bool"), ("max", "bool")],
+)
+def test_lanes_share_columns(op: str, dtype: str) -> None:
+    """Extents with and without lanes to spare, along the columns and across them, aligned and not."""
+    for target, lens in product((WAVE64, WAVE32), [(128, 64), (67, 200), (301, 71)]):
+        text = reduce_program(op, dtype, lens, (0,))
+        found = in_parts(text, target)
+        assert found
+        check_schedules(text, found[::3], target)
+        check_host(text, target, schedule=found[0])
+
+
+@pytest.mark.parametrize("target", [WAVE64, WAVE32])
+@pytest.mark.parametrize("n", [64, 71, 200])
+def test_lanes_share_columns_of_several_folds(n: int, target: str) -> None:
+    text = side_by_side(n)
+    for schedule in in_parts(text, target)[:2]:
+        check_every_stage(text, target, schedule=schedule)
+        check_host(text, target, schedule=schedule)
+
+
+@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
+@pytest.mark.parametrize(
+    ("dtype", "lens", "axis", "vector"),
+    [("float", (8192, 8192), 0, 4), ("float", (64, 4096, 256), 1, 4), ("half", (8192, 50257), 0, 1)],
+)
+def test_long_columns_are_shared(dtype: str, lens: tuple[int, ...], axis: int, vector: int, target: str) -> None:
+    """The cheapest schedule has lanes share columns, each with accesses as wide as alignment allows, several of them
+    under way at a time."""
+    kernel = load(reduce_program("sum", dtype, lens, (axis,)), target).kernels()[0]
+    assert "gen::reduce_parts<" in kernel.text
+    assert "GEN_UNROLL_BY(8)\n    for (int step" in kernel.text
+    assert "?" not in kernel.text[kernel.text.index("for (int step") : kernel.text.index("gen::reduce_parts<")]
+    assert (f", {vector}>(x, " in kernel.text) == (vector > 1)
 
 
 def test_what_lies_side_by_side_is_read_together() -> None:
