@@ -883,18 +883,16 @@ def _corners() -> dict[str, str]:
             r = add(product, w)
             @return(r)""",
         "misaligned_rows": """
-            @module main [schedule={algo=aligned, block_size=128}]
-            x = @param:x -> half{9, 2051}
+            x = @param:x -> half{9, 20001}
             b = @param:b -> half{9, 1}
             d = sub(x, b)
             at = argmax[axis=1](d)
-            repeated = multibroadcast[out_lens={9, 2051}](b)
+            repeated = multibroadcast[out_lens={9, 20001}](b)
             s = reduce_sum[axes={1}](repeated)
             y = mul(d, s)
             @return(y, at)""",
         "misaligned_rows_in_steps": """
-            @module main [schedule={algo=aligned, block_size=64}]
-            x = @param:x -> float{3, 4101}
+            x = @param:x -> float{3, 70001}
             s = reduce_sum[axes={1}](x)
             y = sub(x, s)
             @return(y)""",
