@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fused import kernels_of, plan_of, stored_because
-from support import check_every_stage, load
+from support import check_every_stage, check_last_stage, load
 
 from genrw.grammar.diagnostics import GenrwError
 
@@ -84,7 +84,7 @@ def test_a_concatenation_of_computed_values_is_one_kernel() -> None:
 
 
 CHEAP = """
-    x = @param:x -> float{4096, 4096}
+    x = @param:x -> float{4096, 131072}
     a = add(x, 1.0)
     r = reduce_sum[axes={1}](a)
     c = reduce_sum[axes={0}](a)
@@ -97,10 +97,10 @@ def test_a_cheap_value_that_two_kernels_read_is_made_twice() -> None:
 
 
 COSTLY = """
-    x = @param:x -> float{4096, 4096}
-    y = @param:y -> float{4096, 4096}
-    z = @param:z -> float{4096, 4096}
-    w = @param:w -> float{4096, 4096}
+    x = @param:x -> float{4096, 131072}
+    y = @param:y -> float{4096, 131072}
+    z = @param:z -> float{4096, 131072}
+    w = @param:w -> float{4096, 131072}
     a = add(x, y)
     b = mul(a, z)
     d = max(b, w)
@@ -278,3 +278,51 @@ def test_a_main_module_is_checked(change: tuple[str, str], message: str) -> None
     with pytest.raises(GenrwError) as caught:
         load(text.replace(*change, 1))
     assert message in caught.value.diagnostics[0].message
+
+
+# ---- reductions of few rows
+
+COLUMNS = """
+    x = @param:x -> half{65536, 256}
+    f = convert[target_type=float](x)
+    s = reduce_sum[axes={0}](f)
+    @return(s)
+    """
+
+
+def test_a_column_sum_is_split_over_the_grid() -> None:
+    """The sum of 65536 halves in each of 256 columns: parts of 512 first, then the 128 parts."""
+    plan = plan_of(COLUMNS)
+    assert [(k.lens, k.axes) for k in plan.kernels] == [((128, 512, 256), (1,)), ((128, 256), (0,))]
+    assert [k.loads for k in plan.kernels] == [("x",), ("reduce_sum",)]
+
+
+def test_columns_that_fill_the_gpu_are_not_split() -> None:
+    """The lanes of a workgroup share columns: 50257 of them are enough for all its lanes."""
+    assert kernels_of(COLUMNS.replace("{65536, 256}", "{8192, 50257}")) == ["s"]
+
+
+def test_the_cpu_folds_rows_whole() -> None:
+    assert len(plan_of(COLUMNS, "host").kernels) == 1
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "n"),
+    [
+        ("sum", "float", 400000),
+        ("sum", "half", 400007),
+        ("prod", "float", 400007),
+        ("min", "int64", 200003),
+        ("max", "bf16", 400000),
+        ("all", "bool", 1400001),
+        ("min", "uint8", 1400001),
+    ],
+)
+def test_every_fold_of_few_long_rows_is_split(op: str, dtype: str, n: int) -> None:
+    text = f"x = @param:x -> {dtype}{{2, {n}}}\ns = reduce_{op}[axes={{1}}](x)\n@return(s)\n"
+    assert len(plan_of(text).kernels) == 2
+    check_last_stage(text)
+
+
+def test_rows_that_fill_the_gpu_are_folded_whole() -> None:
+    assert kernels_of("x = @param:x -> float{8192, 4096}\ns = reduce_sum[axes={1}](x)\n@return(s)\n") == ["s"]

@@ -1102,7 +1102,26 @@ COMPOSED = {**_rows(), **_positions()}
 BY_TYPE = {**_types(), **_typed_reductions()}
 UPSTREAM_SHAPES = _shapes()
 CORNERS = _corners()
-PROGRAMS = {**SEED_TABLE, **COMPOSED, **BY_TYPE, **UPSTREAM_SHAPES, **CORNERS}
+SPLIT = {
+    "split_sum": """
+        x = @param:x -> half{2, 400000}
+        s = reduce_sum[axes={1}](x)
+        @return(s)""",
+    "split_uneven_max": """
+        x = @param:x -> int32{2, 400003}
+        y = @param:y -> int32{2, 400003}
+        t = add(x, y)
+        s = reduce_max[axes={1}](t)
+        @return(s)""",
+    "split_columns": """
+        x = @param:x -> float{40000, 20}
+        s = reduce_mean[axes={0}](x)
+        d = sub(x, s)
+        @return(d)""",
+}
+"""Reductions of so few rows that a GPU folds parts of them first."""
+
+PROGRAMS = {**SEED_TABLE, **COMPOSED, **BY_TYPE, **UPSTREAM_SHAPES, **CORNERS, **SPLIT}
 WRITTEN_LOWER = _written_lower()
 
 MATRIX = ("add", "mul_add", "pad_mul_reduce", "gather_add_reduce", "softmax", "softmax_half", "layernorm")
