@@ -1113,13 +1113,17 @@ SPLIT = {
         t = add(x, y)
         s = reduce_max[axes={1}](t)
         @return(s)""",
+    "long_rows_whole": """
+        x = @param:x -> float{2, 100000}
+        s = reduce_max[axes={1}](x)
+        @return(s)""",
     "split_columns": """
         x = @param:x -> float{40000, 20}
         s = reduce_mean[axes={0}](x)
         d = sub(x, s)
         @return(d)""",
 }
-"""Reductions of so few rows that a GPU folds parts of them first."""
+"""Reductions of so few rows that a GPU folds parts of them first, and one that is too small for that."""
 
 PROGRAMS = {**SEED_TABLE, **COMPOSED, **BY_TYPE, **UPSTREAM_SHAPES, **CORNERS, **SPLIT}
 WRITTEN_LOWER = _written_lower()
