@@ -37,6 +37,7 @@ from genrw.grammar.source import NOWHERE
 
 _RULES, _LOAD = "rules", "load"
 _ITERATIONS_A_STEP = 8
+_CALM_GROWTH = 1.5
 _ALL: Mapping[int, str] = {}
 
 
@@ -181,7 +182,13 @@ class StageEngine:
             commands.append(egg.Relation(sp, answer_table(inputs, outputs), ["i64"] * (inputs + outputs + 1)))
         self.demand_sizes = sorted({e.inputs for e in encoded if e.answer})
         self.answer_sizes = {number: (e.inputs, e.outputs) for number, e in enumerate(encoded)}
-        return commands + self._load_rules(sp, arities) + self._members(sp) + _number_facts(sp)
+        return (
+            commands
+            + self._load_rules(sp, arities)
+            + self._members(sp)
+            + _number_facts(sp)
+            + _numbers_alone(sp, arities)
+        )
 
     def _load_rules(self, sp: Any, arities: Iterable[int]) -> list[Any]:
         commands: list[Any] = []
@@ -310,17 +317,21 @@ class StageEngine:
     def _saturate(self, interner: Interner, kernels: int) -> Answered:
         """Run rules and answer their demands until nothing changes, within the limits."""
         sp = Spans()(NOWHERE)
-        step = egg.RunSchedule(egg.Repeat(sp, _ITERATIONS_A_STEP, egg.Run(sp, egg.RunConfig(_RULES))))
+        once = egg.Run(sp, egg.RunConfig(_RULES))
+        several, single = (egg.RunSchedule(egg.Repeat(sp, n, once)) for n in (_ITERATIONS_A_STEP, 1))
         started = time.monotonic()
         answered = Answered()
+        before = size = self._size()
         for _ in range(self.limits.rounds):
-            report = self._run(step)[0].report
+            # What grows fast is watched closely: memory could be gone before the next look.
+            report = self._run(single if size > _CALM_GROWTH * before else several)[0].report
             new = self._answer(interner, answered)
             if not report.updated and not new:
                 return answered
             if time.monotonic() - started > self.limits.seconds:
                 raise self._exhausted(report, f"took more than {self.limits.seconds:.0f} s")
-            if self._size() > self.limits.nodes_per_kernel * kernels:
+            before, size = size, self._size()
+            if size > self.limits.nodes_per_kernel * kernels:
                 raise self._exhausted(report, f"made more than {self.limits.nodes_per_kernel} nodes per kernel")
         raise self._exhausted(report, f"did not settle within {self.limits.rounds} rounds")
 
@@ -329,10 +340,11 @@ class StageEngine:
         return sum(size for name, size in sizes if name.startswith("N"))
 
     def _exhausted(self, report: Any, why: str) -> Exception:
-        counts = {k: v for k, v in report.num_matches_per_rule.items() if not k.startswith("load")}
+        names = {r.name: r for r in self.rules}
+        counts = {k: v for k, v in report.num_matches_per_rule.items() if k.split("#")[0].split("/")[0] in names}
         busiest = max(counts, key=lambda k: counts[k], default="")
         key = busiest.split("#")[0].split("/")[0]
-        rule = next((r for r in self.rules if r.name == key), None)
+        rule = names.get(key)
         return error(
             f"stage `{self.stage}` {why}; rule `{key}` matched most often",
             rule.name_span if rule is not None else None,
@@ -422,7 +434,8 @@ def _uses_ranges(rule: RuleDecl) -> bool:
 
 
 def _number_facts(sp: Any) -> list[Any]:
-    """Range and divisibility of index constants; 0 is divisible by every power of two."""
+    """Range and divisibility of index constants; 0 is divisible by every power of two. An index whose range is one value
+    is that constant."""
     n, e, zero = egg.Var(sp, "n"), egg.Var(sp, "e"), egg.Lit(sp, egg.Int(0))
     num = egg.Eq(sp, e, egg.Call(sp, "Num", [n]))
     exact = [egg.Set(sp, "lo", [e], n), egg.Set(sp, "hi", [e], n), egg.Set(sp, "size", [e], zero)]
@@ -430,8 +443,28 @@ def _number_facts(sp: Any) -> list[Any]:
     some = egg.Fact(egg.Call(sp, "!=", [n, zero]))
     none = egg.Eq(sp, n, zero)
     large = egg.Lit(sp, egg.Int(1 << 30))
+    one = [egg.Eq(sp, n, egg.Call(sp, "lo", [e])), egg.Eq(sp, n, egg.Call(sp, "hi", [e]))]
+    one.append(egg.Eq(sp, zero, egg.Call(sp, "size", [e])))
+    same = [egg.Union(sp, e, egg.Call(sp, "Num", [n]))]
     return [
+        egg.RuleCommand(egg.Rule(sp, same, one, "range of one", _RULES)),
         egg.RuleCommand(egg.Rule(sp, exact, [num], "range of numbers", _RULES)),
         egg.RuleCommand(egg.Rule(sp, [egg.Set(sp, "pow2", [e], divisor)], [num, some], "pow2 of numbers", _RULES)),
         egg.RuleCommand(egg.Rule(sp, [egg.Set(sp, "pow2", [e], large)], [num, none], "pow2 of zero", _RULES)),
     ]
+
+
+def _numbers_alone(sp: Any, arities: Iterable[int]) -> list[Any]:
+    """What is known to be a number needs no other form. The kernels of a batch share their numbers, so any form kept
+    there would be found by the rules of all of them."""
+    e, op, a, n = (egg.Var(sp, name) for name in ("e", "op", "a", "n"))
+    commands: list[Any] = []
+    for arity in arities:
+        operands = [op, a, *(egg.Var(sp, f"x{i}") for i in range(arity))]
+        body = [
+            egg.Eq(sp, e, egg.Call(sp, constructor(arity), operands)),
+            egg.Eq(sp, e, egg.Call(sp, "Num", [n])),
+        ]
+        head = [egg.Change(sp, egg.Subsume(), constructor(arity), operands)]
+        commands.append(egg.RuleCommand(egg.Rule(sp, head, body, f"numbers stand alone {arity}", _RULES)))
+    return commands
