@@ -299,7 +299,9 @@ class _Printer:
 
     def _registers(self) -> float:
         """How many registers a lane has; no end of them if the target does not say."""
-        return self.context["target"].values.get("registers", inf) / int(self.module.schedule.get("block_size", 1))
+        return float(self.context["target"].values.get("registers", inf)) / int(
+            self.module.schedule.get("block_size", 1)
+        )
 
     # ---- the whole
 

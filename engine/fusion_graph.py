@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from genrw.engine.dtypes import DTYPES
 from genrw.engine.ir import Module
@@ -17,9 +16,6 @@ Need = tuple[int, int]
 
 FLAT = -1
 """The number of the space of kernels without reductions."""
-
-
-_UNKNOWN: Any = object()
 
 
 @dataclass(frozen=True)
@@ -114,10 +110,9 @@ class FusionGraph:
     def below(self, space: int, i: int, place: int) -> tuple[Need, ...] | None:
         """What a value needs to be made at a place in a kernel of a space; None if no rule makes it there."""
         key = (space, i, place)
-        found = self._below.get(key, _UNKNOWN)
-        if found is _UNKNOWN:
-            found = self._below[key] = self._needed(space, i, place)
-        return found
+        if key not in self._below:
+            self._below[key] = self._needed(space, i, place)
+        return self._below[key]
 
     def _needed(self, space: int, i: int, place: int) -> tuple[Need, ...] | None:
         needs = self.needs.get((i, place, space) if place < ELSEWHERE else (i, ELEMENT, FLAT))

@@ -22,9 +22,11 @@ from genrw.api import load
 from genrw.codegen.gpu import GpuKernel, Memory
 from genrw.codegen.gpu_runtime import GpuRuntime
 from genrw.codegen.layout import from_memory, memory_size, to_memory
+from genrw.codegen.printer import Argument
 from genrw.engine.compare import compare
 from genrw.engine.dtypes import DTYPES, numpy_dtype
 from genrw.engine.inputs import random_inputs
+from genrw.engine.launches import INPUT, RESULT, SCRATCH, Place
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.runner import reference_run
 
@@ -53,7 +55,7 @@ class Figures:
     time: float | None = None
     spread: tuple[float, float] | None = None
     ready: float | None = None
-    schedule: dict[str, Any] = field(default_factory=dict)
+    schedules: list[dict[str, Any]] = field(default_factory=list)
     peers: dict[str, float | str] = field(default_factory=dict)
 
     def fraction(self, launch: float = 0.0) -> float | None:
@@ -65,73 +67,82 @@ class Figures:
         return min((t for t in self.peers.values() if isinstance(t, float)), default=None)
 
 
-@dataclass
-class Buffers:
-    """One set of a case's memories on the GPU, in the order of the kernel's arguments."""
-
-    memories: list[Memory]
-
-    @property
-    def pointers(self) -> list[int]:
-        return [m.pointer for m in self.memories]
-
-
 class Case:
-    """A program of a suite, loaded on a GPU with rotating sets of inputs."""
+    """A program of a suite, loaded on a GPU with rotating sets of memories: inputs, results and what lies between."""
 
     def __init__(self, runtime: GpuRuntime, path: Path, seed: int = 0) -> None:
         self.runtime = runtime
         self.name = path.stem
         self.program = load(path, target=runtime.arch)
-        sources = self.program.kernels()
-        if len(sources) != 1:
-            raise error(f"{path} is {len(sources)} kernels: a suite's program is one")
-        self.source = sources[0]
-        self.kernel = GpuKernel.load(runtime, self.source, path.name)
+        self.kernels = [GpuKernel.load(runtime, source, path.name) for source in self.program.kernels()]
+        self.launches = self.program.launches()
         self.inputs = random_inputs(self.program.origin[0], self.program.library, seed)
+        self.arguments = self._arguments()
         self.sets = [self._set() for _ in range(self._set_count())]
+
+    def _arguments(self) -> dict[Place, Argument]:
+        """An argument for each place that kernels read or write."""
+        return {
+            step.places[a.parameter]: a
+            for step in self.launches.steps
+            for a in self.kernels[step.kernel].source.arguments
+        }
 
     @property
     def bytes(self) -> int:
-        return sum(self._sizes())
-
-    def _sizes(self) -> list[int]:
-        return [memory_size(a.lens, a.strides) * DTYPES[a.dtype].itemsize for a in self.source.arguments]
+        """The bytes that must be moved at least: inputs and results."""
+        return sum(_size(a) for place, a in self.arguments.items() if place.kind != SCRATCH)
 
     def _set_count(self) -> int:
         return max(2, min(_MOST_SETS, math.ceil(_ROTATED_BYTES / max(self.bytes, 1))))
 
-    def _set(self) -> Buffers:
-        memories = [Memory(self.runtime, size) for size in self._sizes()]
-        for argument, memory in zip(self.source.arguments, memories, strict=True):
-            if not argument.written:
-                flat = to_memory(self.inputs[argument.parameter], argument.strides)
-                self.runtime.write(memory.pointer, flat, 0)
-        return Buffers(memories)
+    def _set(self) -> dict[Place, Memory]:
+        names = list(self.program.inputs)
+        memories = {}
+        for place, argument in self.arguments.items():
+            size = self.launches.scratch[place.number] if place.kind == SCRATCH else _size(argument)
+            memories[place] = Memory(self.runtime, size)
+            if place.kind == INPUT:
+                flat = to_memory(self.inputs[names[place.number]], argument.strides)
+                self.runtime.write(memories[place].pointer, flat, 0)
+        return memories
+
+    def launch(self, memories: Mapping[Place, Memory], stream: int) -> None:
+        """Start all kernels on a set of memories."""
+        for step in self.launches.steps:
+            kernel = self.kernels[step.kernel]
+            kernel.launch([memories[step.places[a.parameter]].pointer for a in kernel.source.arguments], stream)
 
     def check(self) -> str | None:
         """What is wrong with the results, computed into poisoned memory; None if they are right."""
         first = self.sets[0]
-        written = [(i, a) for i, a in enumerate(self.source.arguments) if a.written]
-        for i, _ in written:
-            self.runtime.fill(first.pointers[i], _POISON, self._sizes()[i], 0)
-        self.kernel.launch(first.pointers, 0)
+        written = {place: a for place, a in self.arguments.items() if place.kind == RESULT}
+        for place, argument in written.items():
+            self.runtime.fill(first[place].pointer, _POISON, _size(argument), 0)
+        self.launch(first, 0)
         self.runtime.synchronize(0)
         wanted = reference_run(self.program)(self.inputs, precise=True)
-        for (i, argument), (name, want) in zip(written, wanted.items(), strict=True):
+        for number, (name, want) in zip(self.launches.results, wanted.items(), strict=True):
+            place = Place(RESULT, number)
+            argument = written[place]
             memory = np.empty(memory_size(argument.lens, argument.strides), numpy_dtype(argument.dtype))
-            self.runtime.read(memory, first.pointers[i], 0)
+            self.runtime.read(memory, first[place].pointer, 0)
             problem = compare(from_memory(memory, argument.lens, argument.strides), want, argument.dtype)
             if problem:
                 return f"{name} {problem}"
         return None
+
+    @property
+    def schedules(self) -> list[dict[str, Any]]:
+        """What was chosen for each kernel."""
+        return [dict(k.schedule) for unit in self.program.lower("schedule").units for k in unit.kernels]
 
     def times(self, count: int) -> list[float]:
         """Times of one launch, from `count` graphs of several launches each."""
 
         def launches(stream: int) -> None:
             for i in range(_GRAPH_RUNS):
-                self.kernel.launch(self.sets[i % len(self.sets)].pointers, stream)
+                self.launch(self.sets[i % len(self.sets)], stream)
 
         graph = self.runtime.captured(launches)
         return [t / _GRAPH_RUNS for t in self.runtime.times(graph, count + 1)[1:]]
@@ -142,8 +153,8 @@ class Case:
         for i in range(_READY_RUNS):
             text = self.program.text.replace("@return", f"# {i}\n@return")
             started = time.perf_counter()
-            source = load(_renamed(text, i), target=self.runtime.arch).kernels()[0]
-            self.runtime.load(self.runtime.build(source), source.name)
+            for source in load(_renamed(text, i), target=self.runtime.arch).kernels():
+                self.runtime.load(self.runtime.build(source), source.name)
             taken.append(1e3 * (time.perf_counter() - started))
         return statistics.median(taken)
 
@@ -151,6 +162,11 @@ class Case:
 def _renamed(text: str, number: int) -> str:
     """The program under other names, so that nothing remembers it."""
     return f"@module fresh{number}\n{text}"
+
+
+def _size(argument: Argument) -> int:
+    """The bytes of an argument's memory."""
+    return memory_size(argument.lens, argument.strides) * DTYPES[argument.dtype].itemsize
 
 
 def copy_speed(runtime: GpuRuntime, count: int = 15) -> float:
@@ -204,7 +220,7 @@ def _measure(
     times = case.times(count)
     figures.time, figures.spread = statistics.median(times), (min(times), max(times))
     figures.ready = case.ready()
-    figures.schedule = dict(case.program.lower("schedule").modules[0].schedule)
+    figures.schedules = case.schedules
     if peers is not None:
         figures.peers = dict(peers(case))
     return figures

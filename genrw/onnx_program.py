@@ -11,9 +11,10 @@ import numpy as np
 
 from genrw.arrays import Array, array_bytes, read_any_array
 from genrw.engine.context import EMPTY
+from genrw.engine.ir import Unit
 from genrw.engine.library import Library
 from genrw.engine.pipeline import Options
-from genrw.engine.text import module_text
+from genrw.engine.text import unit_text
 from genrw.grammar.diagnostics import error
 from genrw.grammar.source import Source
 from genrw.onnx_file import inlined, read_model
@@ -51,7 +52,7 @@ def import_model(
 
     imported = import_graph(inlined(model, list(library.imports)), library, target, dims, values)
     context = {"target": library.target(target), "schedule": EMPTY}
-    return Model(module_text([imported.module], library, [context]), imported)
+    return Model(unit_text([Unit((imported.module,))], library, lambda _: context), imported)
 
 
 def import_file(path: str | Path, library: Library, dims: Sequence[str], inputs: Sequence[str], target: str) -> Model:

@@ -18,6 +18,9 @@ from genrw.codegen.printer import KernelSource
 
 CPU = 1
 
+# What was built, in whichever object: code objects outlive it in the cache.
+_known: dict[bytes, KernelSource] = {}
+
 
 class HostGpu(GpuRuntime):
     """Addresses are the process's own, so arrays of numpy can pose as a GPU's."""
@@ -41,15 +44,15 @@ class HostGpu(GpuRuntime):
 
     def build(self, kernel: KernelSource) -> bytes:
         self.built.append(kernel)
-        return kernel.name.encode()
+        _known[kernel.text.encode()] = kernel
+        return kernel.text.encode()
 
     def enter(self) -> None:
         pass
 
     def load(self, image: bytes, kernel: str) -> Any:
-        assert image == kernel.encode()
-        source = next(k for k in reversed(self.built) if k.name == kernel)
-        return HostProgram.compile(source)
+        assert _known[image].name == kernel
+        return HostProgram.compile(_known[image])
 
     def allocate(self, size: int) -> int:
         memory = np.full(max(size, 1) + 256, 0xAB, np.uint8)

@@ -41,7 +41,7 @@ def test_a_suite(genrw: Command, folder: Path, tmp_path: Path) -> None:
     cases = {case["name"]: case for case in json.loads(figures.read_text())["cases"]}
     assert cases["sum"]["bytes"] == 8 * 32 * 4 + 8 * 4
     assert cases["sum"]["time"] == 3.0, "the median of 40, 60 and 80 µs for 20 launches"
-    assert cases["sum"]["schedule"]["algo"]
+    assert cases["sum"]["schedules"][0]["algo"]
     assert plot.read_text().startswith("<?xml")
 
 
@@ -56,7 +56,19 @@ def test_sets_rotate_through_more_than_the_cache(folder: Path) -> None:
     case = Case(HostGpu(), folder / "add.gen")
     assert case.bytes == 3 * 128
     assert len(case.sets) == 11
-    assert len({p for s in case.sets for p in s.pointers}) == 33
+    assert len({m.pointer for s in case.sets for m in s.values()}) == 33
+
+
+def test_a_program_of_several_kernels(genrw: Command, folder: Path) -> None:
+    (folder / "two.gen").write_text(
+        "x = @param:x -> float{8, 32}\na = reduce_sum[axes={0}](x)\nb = mul(x, a)\ny = reduce_max[axes={1}](b)\n@return(y)\n"
+    )
+    case = Case(HostGpu(), folder / "two.gen")
+    assert len(case.kernels) > 1
+    assert case.bytes == (8 * 32 + 8) * 4, "what lies between kernels is not counted"
+    result = genrw("bench", folder, "--device", "hip", "--only", "two", "--times", 1)
+    assert result.status == 0
+    assert result.out.splitlines()[2].endswith("right")
 
 
 def test_what_is_no_suite(genrw: Command, folder: Path) -> None:
