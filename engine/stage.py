@@ -434,8 +434,7 @@ def _uses_ranges(rule: RuleDecl) -> bool:
 
 
 def _number_facts(sp: Any) -> list[Any]:
-    """Range and divisibility of index constants; 0 is divisible by every power of two. An index whose range is one value
-    is that constant."""
+    """Range and divisibility of index constants; 0 is divisible by every power of two."""
     n, e, zero = egg.Var(sp, "n"), egg.Var(sp, "e"), egg.Lit(sp, egg.Int(0))
     num = egg.Eq(sp, e, egg.Call(sp, "Num", [n]))
     exact = [egg.Set(sp, "lo", [e], n), egg.Set(sp, "hi", [e], n), egg.Set(sp, "size", [e], zero)]
@@ -443,11 +442,7 @@ def _number_facts(sp: Any) -> list[Any]:
     some = egg.Fact(egg.Call(sp, "!=", [n, zero]))
     none = egg.Eq(sp, n, zero)
     large = egg.Lit(sp, egg.Int(1 << 30))
-    one = [egg.Eq(sp, n, egg.Call(sp, "lo", [e])), egg.Eq(sp, n, egg.Call(sp, "hi", [e]))]
-    one.append(egg.Eq(sp, zero, egg.Call(sp, "size", [e])))
-    same = [egg.Union(sp, e, egg.Call(sp, "Num", [n]))]
     return [
-        egg.RuleCommand(egg.Rule(sp, same, one, "range of one", _RULES)),
         egg.RuleCommand(egg.Rule(sp, exact, [num], "range of numbers", _RULES)),
         egg.RuleCommand(egg.Rule(sp, [egg.Set(sp, "pow2", [e], divisor)], [num, some], "pow2 of numbers", _RULES)),
         egg.RuleCommand(egg.Rule(sp, [egg.Set(sp, "pow2", [e], large)], [num, none], "pow2 of zero", _RULES)),
