@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from genrw.engine.fusion_exact import exact
 from genrw.engine.fusion_graph import FLAT, FusionGraph, Machine
 from genrw.engine.fusion_modules import unit_of
 from genrw.engine.fusion_search import Plan, search
 from genrw.engine.ir import Module, Unit
 from genrw.engine.library import Library
 from genrw.engine.places import ELEMENT, ELSEWHERE, Places
+from genrw.grammar.diagnostics import error
+
+SEARCH, EXACT = "search", "exact"
+
+
+def plan_named(name: str) -> str:
+    """The way of finding a plan of a name; GenrwError if there is none."""
+    if name not in (SEARCH, EXACT):
+        raise error(f"there is no plan `{name}`", remedy=f"plans are {SEARCH} and {EXACT}")
+    return name
 
 
 @dataclass(frozen=True)
@@ -22,11 +33,14 @@ class Fused:
     rules: frozenset[str]
 
 
-def fuse(module: Module, library: Library, places: Places, taken: Iterable[str]) -> Fused:
-    """Cut a program into kernels, named apart from the modules `taken`; GenrwError if no kernel can make a value."""
+def fuse(module: Module, library: Library, places: Places, taken: Iterable[str], by: str = SEARCH) -> Fused:
+    """Cut a program into kernels, named apart from the modules `taken`; GenrwError if no kernel can make a value.
+
+    `by` says how the plan is found: by a search, or exactly, which takes long for all but small programs.
+    """
     graph = FusionGraph(module, library, places, Machine.of(library.target(module.target).values))
-    plan = search(graph)
-    return Fused(unit_of(module, plan, library, taken), plan, frozenset(_rules(plan)))
+    plan = search(graph) if by == SEARCH else exact(graph)
+    return Fused(unit_of(plan, library, taken), plan, frozenset(_rules(plan)))
 
 
 def _rules(plan: Plan) -> Iterator[str]:

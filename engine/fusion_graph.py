@@ -40,7 +40,7 @@ class FusionGraph:
     """
 
     def __init__(self, module: Module, library: Library, places: Places, machine: Machine) -> None:
-        self.machine = machine
+        self.module, self.machine = module, machine
         self.nodes = list(module.nodes[:-1])
         number = {id(node): i for i, node in enumerate(self.nodes)}
         self.operands = [tuple(number[id(o)] for o in node.operands) for node in self.nodes]

@@ -15,17 +15,17 @@ from genrw.engine.structure import nameless_key
 from genrw.engine.types import EFFECT
 
 
-def unit_of(module: Module, plan: Plan, library: Library, taken: Iterable[str]) -> Unit:
+def unit_of(plan: Plan, library: Library, taken: Iterable[str]) -> Unit:
     """The kernels of a plan and the main module, named apart from the modules `taken`; a lone kernel stays one module."""
     order = plan.order()
     if len(order) < 2:
-        return Unit((module,))
-    return _Cutter(module, plan, library, set(taken)).unit(order)
+        return Unit((plan.graph.module,))
+    return _Cutter(plan, library, set(taken)).unit(order)
 
 
 class _Cutter:
-    def __init__(self, module: Module, plan: Plan, library: Library, taken: set[str]) -> None:
-        self.module, self.plan, self.graph = module, plan, plan.graph
+    def __init__(self, plan: Plan, library: Library, taken: set[str]) -> None:
+        self.module, self.plan, self.graph = plan.graph.module, plan, plan.graph
         self.library, self.taken = library, taken
         self.input = library.boundary("input").name
         self.names = self._value_names()

@@ -8,7 +8,8 @@ form: some kernels are replaced by others, and those that meet the values concer
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from functools import partial
+from itertools import islice, product
 
 from genrw.engine.fusion_body import Body, Kernel, body_of
 from genrw.engine.fusion_graph import FLAT, FusionGraph
@@ -18,6 +19,7 @@ from genrw.grammar.diagnostics import Diagnostic, GenrwError
 _LEAST_GAIN = 1e-9
 _SWEEPS = 4
 _PARTNERS = 8
+_TAKERS = 3
 
 
 class Plan:
@@ -180,7 +182,7 @@ class _Cut:
 
     def __init__(self, graph: FusionGraph) -> None:
         self.graph = graph
-        self.aligned = _aligned(graph)
+        self.aligned = aligned_places(graph)
         self.stored: dict[int, None] = dict.fromkeys(graph.results)
         self.bodies: dict[int, Body] = {}
 
@@ -242,7 +244,7 @@ class _Cut:
         return GenrwError(Diagnostic(message, node.span, "add a rule that lowers it, or write it with other operators"))
 
 
-def _aligned(graph: FusionGraph) -> list[dict[tuple[int, int], None]]:
+def aligned_places(graph: FusionGraph) -> list[dict[tuple[int, int], None]]:
     """For each value, the places and spaces at which it is made of a reduction that the same kernel can make."""
     found: list[dict[tuple[int, int], None]] = [{} for _ in graph.nodes]
     for (i, place, space), needs in graph.needs.items():
@@ -273,6 +275,7 @@ class _Improver:
         self.results = frozenset(plan.graph.results)
         self.seen: dict[int, tuple[tuple[int, int], ...]] = {}
         self.apart: set[tuple[int, int, int, int]] = set()
+        self.refused: set[tuple[int, int, int, int, int]] = set()
         self.alike: dict[int, list[int]] = {}
         self.candidates = [i for i in range(len(plan.graph.nodes)) if self._worth_storing(i)]
 
@@ -298,7 +301,8 @@ class _Improver:
             if not self._tried(i):
                 changed = (self._unstored(i) if i in self.plan.owner else self._stored(i)) or changed
         for i in sorted(self.plan.owner):
-            changed = self._moved(i) or changed
+            if i in self.plan.owner:
+                changed = self._moved(i) or self._handed_over(i) or changed
         return changed
 
     def _tried(self, i: int) -> bool:
@@ -350,6 +354,30 @@ class _Improver:
             return False
         others = [Kernel(space, (i,)) for space in spaces_of(self.graph, self.aligned, i) if space != kernel.space]
         return any(self.plan.change([k], [other]) for other in others)
+
+    def _handed_over(self, i: int) -> bool:
+        """Store one of a kernel's values in another kernel."""
+        plan = self.plan
+        k = plan.owner[i]
+        kernel = plan.kernel(k)
+        left = tuple(o for o in kernel.outputs if o != i)
+        if not left:
+            return False
+        for other in self._partners(k)[:_TAKERS]:
+            taker = plan.kernel(other)
+            offer = (i, k, plan.version[k], other, plan.version[other])
+            outputs = tuple(sorted((*taker.outputs, i)))
+            spaces = {taker.space: None} | ({kernel.space: None} if taker.space == FLAT else {})
+            if offer in self.refused:
+                continue
+            self.refused.add(offer)
+            # Without the value there may be no reduction left that the kernel's rows are for.
+            for space, rest in product(
+                filter(partial(self._stores, outputs), spaces), {kernel.space: None, FLAT: None}
+            ):
+                if plan.change([k, other], [Kernel(rest, left), Kernel(space, outputs)]):
+                    return True
+        return False
 
     def _first(self, rated: list[tuple[float, list[int], Kernel]]) -> bool:
         """Make the change that saves most, of those that can be made."""
@@ -408,17 +436,25 @@ class _Improver:
 
     def _merged(self, a: int, b: int) -> Kernel | None:
         """Two kernels as one; None if no space serves both."""
-        plan, graph = self.plan, self.graph
+        plan = self.plan
         one, two = plan.kernel(a), plan.kernel(b)
-        space = max(one.space, two.space)
-        if one.space != two.space and min(one.space, two.space) != FLAT:
-            return None
-        elements = graph.elements[one.outputs[0]]
-        outputs = sorted((*one.outputs, *two.outputs))
-        if not all(graph.homes(o, space, elements) for o in outputs):
+        outputs = tuple(sorted((*one.outputs, *two.outputs)))
+        space = self._shared_space(one.space, two.space, outputs)
+        if space is None:
             return None
         kept = tuple(o for o in outputs if o in self.results or any(k not in (a, b) for k in plan.met[o]))
         return Kernel(space, kept) if kept else None
+
+    def _shared_space(self, one: int, two: int, outputs: Sequence[int]) -> int | None:
+        """A space that serves kernels of two spaces and can store values; None if there is none."""
+        if one != two and min(one, two) != FLAT:
+            return None
+        return max(one, two) if self._stores(outputs, max(one, two)) else None
+
+    def _stores(self, outputs: Sequence[int], space: int) -> bool:
+        """Can a kernel of a space store values?"""
+        elements = self.graph.elements[outputs[0]]
+        return all(self.graph.homes(o, space, elements) for o in outputs)
 
 
 def search(graph: FusionGraph) -> Plan:

@@ -10,7 +10,7 @@ from typing import Any
 from genrw.engine.answers import RuleUse
 from genrw.engine.context import EMPTY, Record
 from genrw.engine.extract import Extractor, written_nodes
-from genrw.engine.fusion import fuse
+from genrw.engine.fusion import SEARCH, fuse
 from genrw.engine.fusion_search import Plan
 from genrw.engine.ir import Module, Node, Unit, unshared, walk
 from genrw.engine.library import Library
@@ -30,17 +30,19 @@ _LOWERED_KEPT = 1024
 
 @dataclass(frozen=True)
 class Options:
-    """What a call asks for besides the program: target, only exact rules, pinned schedule entries, policy."""
+    """What a call asks for besides the program: target, only exact rules, pinned schedule entries, policy, and how
+    kernels are formed."""
 
     target: str
     strict: bool = False
     schedule: Mapping[str, Any] = field(default_factory=dict)
     policy: str = DEFAULT_POLICY
+    plan: str = SEARCH
 
     @property
     def key(self) -> tuple[Any, ...]:
         """What tells calls apart."""
-        return (self.target, self.strict, tuple(sorted(self.schedule.items())), self.policy)
+        return (self.target, self.strict, tuple(sorted(self.schedule.items())), self.policy, self.plan)
 
 
 @dataclass
@@ -191,7 +193,7 @@ class Pipeline:
             return unit
         answers = self._answers.setdefault((module.target, options.strict), {})
         places = Places(self.library, module.target, lambda asked: self._asked(module, asked, options, trace), answers)
-        fused = fuse(module, self.library, places, names)
+        fused = fuse(module, self.library, places, names, options.plan)
         trace.plans[module.name] = fused.plan
         trace.note_survivors(fused.rules, module)
         return fused.unit

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from genrw.engine.fusion import SEARCH, plan_named
 from genrw.engine.pipeline import DEFAULT_POLICY, Options
 from genrw.grammar.diagnostics import error
 from genrw.grammar.read import read_text
@@ -35,6 +36,7 @@ def load(
     strict: bool = False,
     schedule: Mapping[str, Any] | None = None,
     policy: str = DEFAULT_POLICY,
+    plan: str = SEARCH,
     dims: Mapping[str, int] | None = None,
 ) -> Program:
     """Read and check a `.gen` program: a path, or its text. A path that ends with `.onnx` is a model's; `dims` are the
@@ -42,10 +44,10 @@ def load(
 
     `rules` names folders of rules beside the shipped ones, or instead of them where `shipped` is false.
     `strict` lowers by exact rules only; `schedule` pins entries of the schedule; `policy` names what chooses
-    the others. A target that is not given is the one in the program's header, else gfx942. GenrwError with
+    the others. `plan` says how kernels are formed: by "search", or "exact", which only small programs allow. A target that is not given is the one in the program's header, else gfx942. GenrwError with
     all problems found.
     """
-    options = Options(target or "", strict, dict(schedule or {}), policy)
+    options = Options(target or "", strict, dict(schedule or {}), policy, plan_named(plan))
     if str(path_or_text).endswith(SUFFIX):
         written = [f"{name}={length}" for name, length in (dims or {}).items()]
         return load_model(path_or_text, options, rules, shipped, DEFAULT_TARGET, written)
@@ -129,6 +131,7 @@ def _loaded(
             settings.get("strict", kept.strict),
             dict(settings.get("schedule") or kept.schedule),
             settings.get("policy", kept.policy),
+            plan_named(settings.get("plan", kept.plan)),
         )
     if not loaded.target_chosen and not settings.get("target"):
         kept = replace(kept, target=default_target)

@@ -39,6 +39,9 @@ Schedule = Annotated[
     str | None,
     typer.Option("--schedule", metavar="K=V,…", help="Pin entries of the schedule; policy=NAME chooses the others."),
 ]
+Plan = Annotated[
+    str, typer.Option("--plan", metavar="P", help="How kernels are formed: search, or exact for small programs.")
+]
 Dims = Annotated[
     list[str] | None,
     typer.Option("--dim", metavar="N=8", help="The length of a symbolic dimension of a model; any number."),
@@ -59,10 +62,11 @@ def lower(
     no_shipped_rules: NoShipped = False,
     strict: Strict = False,
     schedule: Schedule = None,
+    plan: Plan = "search",
     output: Output = None,
 ) -> int:
     """Print the program at a stage."""
-    program = _load(file, _settings(target, strict, schedule, rules, no_shipped_rules))
+    program = _load(file, _settings(target, strict, schedule, plan, rules, no_shipped_rules))
     if stage == _ALL_STAGES:
         text = "\n".join(f"# {name}\n{at_stage}" for name, at_stage in program.remaining_stages())
     else:
@@ -78,12 +82,13 @@ def emit(
     no_shipped_rules: NoShipped = False,
     strict: Strict = False,
     schedule: Schedule = None,
+    plan: Plan = "search",
     output: Output = None,
 ) -> int:
     """Print the HIP C++ of the program's kernels."""
     from genrw.api import source_text
 
-    program = _load(file, _settings(target, strict, schedule, rules, no_shipped_rules))
+    program = _load(file, _settings(target, strict, schedule, plan, rules, no_shipped_rules))
     return _print(source_text(program), output)
 
 
@@ -96,12 +101,13 @@ def compile_command(
     no_shipped_rules: NoShipped = False,
     strict: Strict = False,
     schedule: Schedule = None,
+    plan: Plan = "search",
 ) -> int:
     """Write NAME.hip, NAME.co (for AMD targets) and launch.json."""
     from genrw.codegen.compile import compile_program
     from genrw.output import write_files
 
-    program = _load(file, _settings(target, strict, schedule, rules, no_shipped_rules))
+    program = _load(file, _settings(target, strict, schedule, plan, rules, no_shipped_rules))
     compiled = compile_program(program)
     write_files(output, compiled.files)
     return _print("\n".join(str(output / name) for name in compiled.files), None)
@@ -127,6 +133,7 @@ def run(
     no_shipped_rules: NoShipped = False,
     strict: Strict = False,
     schedule: Schedule = None,
+    plan: Plan = "search",
 ) -> int:
     """Run the program, by default as a kernel of the device's own target."""
     from genrw.codegen.devices import find_device
@@ -134,7 +141,7 @@ def run(
     from genrw.runner import run as run_program
 
     default = find_device(device).default_target
-    settings = _settings(target, strict, schedule, rules, no_shipped_rules)
+    settings = _settings(target, strict, schedule, plan, rules, no_shipped_rules)
     program = _load(file, settings, default, dim or (), inputs or ())
     return run_program(program, Run(device, stage, tuple(inputs or ()), check, seed, save, order))
 
@@ -197,11 +204,12 @@ def explain(
     no_shipped_rules: NoShipped = False,
     strict: Strict = False,
     schedule: Schedule = None,
+    plan: Plan = "search",
 ) -> int:
     """Show each kernel's schedules, what they should cost, and the rules that made it."""
     from genrw.explain import show
 
-    show(_load(file, _settings(target, strict, schedule, rules, no_shipped_rules)))
+    show(_load(file, _settings(target, strict, schedule, plan, rules, no_shipped_rules)))
     return 0
 
 
@@ -223,12 +231,13 @@ def cover(
     no_shipped_rules: NoShipped = False,
     strict: Strict = False,
     schedule: Schedule = None,
+    plan: Plan = "search",
     as_json: AsJson = False,
 ) -> int:
     """Show which rules matter to programs, and which guards were seen both ways, there or in the rules' examples."""
     from genrw.coverage import cover_files
 
-    settings = _settings(target, strict, schedule, rules, no_shipped_rules)
+    settings = _settings(target, strict, schedule, plan, rules, no_shipped_rules)
     return cover_files([_load(name, settings) for name in programs or ()], settings, as_json)
 
 
@@ -236,11 +245,16 @@ def cover(
 
 
 def _settings(
-    target: str | None, strict: bool, schedule: str | None, rules: list[Path] | None, no_shipped_rules: bool
+    target: str | None,
+    strict: bool,
+    schedule: str | None,
+    plan: str,
+    rules: list[Path] | None,
+    no_shipped_rules: bool,
 ) -> Settings:
     from genrw.settings import Settings
 
-    return Settings(target, strict, schedule, tuple(rules or ()), not no_shipped_rules)
+    return Settings(target, strict, schedule, plan, tuple(rules or ()), not no_shipped_rules)
 
 
 def _load(

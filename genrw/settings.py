@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from genrw.engine.fusion import SEARCH, plan_named
 from genrw.engine.pipeline import DEFAULT_POLICY, Options
 from genrw.grammar.diagnostics import error
 
@@ -16,11 +17,12 @@ _FLAGS = {"true": True, "false": False}
 
 @dataclass(frozen=True)
 class Settings:
-    """`--target`, `--strict`, `--schedule`, `--rules` and `--no-shipped-rules`."""
+    """`--target`, `--strict`, `--schedule`, `--plan`, `--rules` and `--no-shipped-rules`."""
 
     target: str | None = None
     strict: bool = False
     schedule: str | None = None
+    plan: str = SEARCH
     rules: Sequence[Path] = ()
     shipped: bool = True
 
@@ -28,7 +30,7 @@ class Settings:
         """What the pipeline takes; GenrwError for a schedule that cannot be read."""
         pinned = parse_schedule(self.schedule or "")
         policy = pinned.pop(_POLICY, DEFAULT_POLICY)
-        return Options(self.target or "", self.strict, pinned, str(policy))
+        return Options(self.target or "", self.strict, pinned, str(policy), plan_named(self.plan))
 
 
 def parse_schedule(text: str) -> dict[str, Any]:
