@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import genrw
 from genrw.engine.ir import walk
-from genrw.program import Program, pipeline_of
+from genrw.program import Program
 
 TOKENS, WIDTH, HEADS = 512, 1024, 8
 REPEATS = 5
@@ -104,7 +104,6 @@ def main(sizes: list[int]) -> None:
             f"{operators:9}  {values:6}  {calls:7}  {len(unit.kernels):8}  {simplify * 1e3:11.1f}  {fuse * 1e3:7.1f}"
             f"  {plan.time:12.1f}"
         )
-        pipeline_of(program.library)
 
 
 if __name__ == "__main__":
