@@ -15,6 +15,7 @@ from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, RuleDecl, V
 from genrw.grammar.source import Span
 
 _CONDITIONS = ("and", "or")
+_MOST_SWAPPED = 8
 
 
 def check_rules(library: Library, rules: Iterable[RuleDecl]) -> list[Diagnostic]:
@@ -41,6 +42,7 @@ class _RuleCheck:
             yield from structure
             if not structure:
                 yield from self._bound(left, right)
+                yield from self._orders(left)
         yield from self._unused()
         yield from self._guard()
 
@@ -99,6 +101,14 @@ class _RuleCheck:
             if name not in given and decl.default is None:
                 remedy = f"bind `{name}`, or write `..`" if left else f"write `{name}=…`"
                 yield Diagnostic(f"`{node.op}` needs its attribute `{name}` here", node.op_span, remedy)
+
+    def _orders(self, left: Pattern) -> Iterator[Diagnostic]:
+        """A pattern is spelled out in all orders of commutative operands: too many of them are refused."""
+        found = [(node, self._operator(node)) for node in nodes(left)]
+        swapped = [node for node, operator in found if operator is not None and operator.decl.commutative]
+        if len(swapped) > _MOST_SWAPPED:
+            message = f"the pattern has {len(swapped)} commutative operators, which match in 2^{len(swapped)} orders"
+            yield Diagnostic(message, swapped[_MOST_SWAPPED].span, "match fewer at a time, by several rules")
 
     # ---- variables
 

@@ -224,6 +224,14 @@ def list_rules(rules: Rules = None, no_shipped_rules: NoShipped = False, as_json
 
 
 @rules_app.command()
+def check(rules: Rules = None, no_shipped_rules: NoShipped = False, as_json: AsJson = False) -> int:
+    """Find rules that are superfluous, unreachable, endless, misplaced or constant, and operators that nothing lowers."""
+    from genrw.rule_check import check_folders
+
+    return check_folders(rules or (), not no_shipped_rules, as_json)
+
+
+@rules_app.command()
 def cover(
     programs: Annotated[list[str] | None, typer.Argument(help="Programs to lower.")] = None,
     target: Target = None,

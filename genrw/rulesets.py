@@ -23,7 +23,7 @@ from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import RuleDecl, RuleFile
 from genrw.grammar.source import Source
 
-_Texts = tuple[tuple[str, str], ...]
+Texts = tuple[tuple[str, str], ...]
 """The names and texts of rule files."""
 
 _TREE_MODULES = frozenset(module.__name__ for module in (expr_tree, gen_tree, rw_tree, source))
@@ -40,13 +40,25 @@ def load_library(folders: Sequence[str | Path] = (), *, shipped: bool = True, ex
 
     Lowering needs no `examples`, and without them the shipped rules are there in half the time.
     """
-    places = [shipped_folder()] if shipped else []
-    groups = [[*_sources(places)], [*_sources(map(Path, folders))]]
-    return _library(tuple(tuple((s.name, s.text) for s in group) for group in groups), examples)
+    shipped_texts, own = rule_texts(folders, shipped=shipped)
+    return _library((shipped_texts, own), examples)
+
+
+def unchecked_library(folders: Sequence[str | Path] = (), *, shipped: bool = True) -> Library:
+    """The same, of rules that may name what is not there; GenrwError for what cannot be read."""
+    groups = rule_texts(folders, shipped=shipped)
+    return build_library([file for group in groups for file in _parsed_group(group, True)])
+
+
+def rule_texts(folders: Sequence[str | Path] = (), *, shipped: bool = True) -> tuple[Texts, Texts]:
+    """The rule files of a call, the shipped ones and those of the folders, each a name and a text."""
+    groups = (_sources([shipped_folder()] if shipped else []), _sources(map(Path, folders)))
+    own, others = (tuple((s.name, s.text) for s in group) for group in groups)
+    return own, others
 
 
 @lru_cache(maxsize=8)
-def _library(groups: tuple[_Texts, _Texts], examples: bool) -> Library:
+def _library(groups: tuple[Texts, Texts], examples: bool) -> Library:
     """The library of the shipped texts and of others; the rules of the latter are checked, the shipped ones were."""
     shipped, own = (_parsed_group(group, examples) for group in groups)
     library = build_library([*shipped, *own])
@@ -79,7 +91,7 @@ def _read(path: Path, folder: Path) -> Source:
 # ---- parsed files, remembered
 
 
-def _parsed_group(texts: _Texts, examples: bool) -> tuple[RuleFile, ...]:
+def _parsed_group(texts: Texts, examples: bool) -> tuple[RuleFile, ...]:
     """The trees of rule files: together if they were parsed together before, else one by one."""
     if not texts:
         return ()
@@ -87,7 +99,7 @@ def _parsed_group(texts: _Texts, examples: bool) -> tuple[RuleFile, ...]:
     return _remembered(entry) or _remember(entry, _parsed_all(texts, examples))
 
 
-def _parsed_all(texts: _Texts, examples: bool) -> tuple[RuleFile, ...]:
+def _parsed_all(texts: Texts, examples: bool) -> tuple[RuleFile, ...]:
     """The trees of rule files; GenrwError with the problems of all of them."""
     files: list[RuleFile] = []
     problems: list[Diagnostic] = []

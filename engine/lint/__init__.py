@@ -1,0 +1,1 @@
+"""Checks of rules that run nothing: what is unreachable, superfluous, endless, misplaced or constant."""

@@ -1,0 +1,60 @@
+"""All that can be said of a library's rules without running them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from genrw.engine.check import check_rules
+from genrw.engine.check_imports import check_imports
+from genrw.engine.library import Library
+from genrw.engine.lint.finding import Finding
+from genrw.engine.lint.growth import endless
+from genrw.engine.lint.guards import constant_guards
+from genrw.engine.lint.overlap import idle, overlapping
+from genrw.engine.lint.reach import misplaced, not_lowered, reach, unreachable
+from genrw.engine.lint.sides import directions
+from genrw.engine.lint.sorts import mixed_sorts
+from genrw.engine.lint.unused import unused
+
+MALFORMED = "declaration"
+"""The kind of what stops a library from being used."""
+
+
+def lint(library: Library) -> list[Finding]:
+    """All findings, in the order of the files and of their lines.
+
+    Rules that name what is not there are told of, and left out of what is asked about rules together.
+    """
+    malformed = _malformed(library)
+    bad = {f.subject for f in malformed}
+    sound = list(directions(library, [rule for rule in library.rules if rule.name not in bad]))
+    reached = reach(library, sound)
+    found = [
+        *malformed,
+        *unreachable(library, sound, reached),
+        *misplaced(library, sound),
+        *not_lowered(library, sound, reached),
+        *mixed_sorts(library, sound),
+        *overlapping(library, sound),
+        *idle(sound),
+        *endless(library, sound),
+        *constant_guards(library, sound),
+        *unused(library),
+    ]
+    order = {file.span.source.name: i for i, file in enumerate(library.files)}
+    return sorted(dict.fromkeys(found), key=lambda f: _place(f, order))
+
+
+def _malformed(library: Library) -> list[Finding]:
+    def told() -> Iterator[Finding]:
+        for rule in library.rules:
+            yield from (Finding(MALFORMED, rule.name, diagnostic) for diagnostic in check_rules(library, [rule]))
+        for name, declared in library.imports.items():
+            yield from (Finding(MALFORMED, name, diagnostic) for diagnostic in check_imports(library, declared))
+
+    return list(told())
+
+
+def _place(found: Finding, order: dict[str, int]) -> tuple[int, int]:
+    span = found.diagnostic.span
+    return (order.get(span.source.name, -1), span.start) if span is not None else (-1, 0)

@@ -1,0 +1,57 @@
+"""Names that are declared and that nothing reads: alternatives of rules, parameters, functions and classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from genrw.engine.expr_walk import calls, free_names
+from genrw.engine.library import Library
+from genrw.engine.lint.finding import Finding, finding
+from genrw.engine.lint.walks import expressions
+from genrw.engine.variants import nodes
+from genrw.grammar.expr_tree import Name
+from genrw.grammar.rw_tree import ClassDecl, LetDecl, RuleDecl
+
+
+def unused(library: Library) -> Iterator[Finding]:
+    """All findings, file by file."""
+    declarations = [declaration for file in library.files for declaration in file.declarations]
+    called = {name for d in declarations for expr in expressions(d) for name in calls(expr)}
+    classes = _classes_named(library)
+    for declaration in declarations:
+        if isinstance(declaration, RuleDecl):
+            yield from _alternatives(declaration)
+        if isinstance(declaration, LetDecl):
+            yield from _let(declaration, called)
+        if isinstance(declaration, ClassDecl) and declaration.name not in classes:
+            message = f"no rule asks for the class `{declaration.name}`"
+            yield finding("unused", declaration.name, message, declaration.name_span, "remove it")
+
+
+def _alternatives(rule: RuleDecl) -> Iterator[Finding]:
+    """Choices of a rule that make no difference."""
+    used = {name for expr in expressions(rule) for name in free_names(expr)}
+    used |= {n.op for side in (rule.left, rule.right) for n in nodes(side)}
+    for binding in rule.for_:
+        if binding.name not in used:
+            message = f"`{binding.name}` runs over alternatives that make no difference"
+            yield finding("unused", rule.name, message, binding.span, "use it, or remove it")
+
+
+def _let(let: LetDecl, called: Iterable[str]) -> Iterator[Finding]:
+    if let.name not in called:
+        yield finding("unused", let.name, f"nothing calls `{let.name}`", let.name_span, "remove it")
+    for parameter in let.parameters:
+        if parameter not in free_names(let.body) and not parameter.startswith("_"):
+            message = f"`{let.name}` does not use its parameter `{parameter}`"
+            yield finding("unused", let.name, message, let.name_span, f"remove it, or call it `_{parameter}`")
+
+
+def _classes_named(library: Library) -> set[str]:
+    """The classes that rules and other classes name."""
+    named = {b.value.name for r in library.rules for b in r.for_ if isinstance(b.value, Name)}
+    for file in library.files:
+        for declaration in file.declarations:
+            if isinstance(declaration, ClassDecl):
+                named.update(name for _, names in declaration.terms for name in names)
+    return named

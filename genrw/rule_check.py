@@ -1,0 +1,37 @@
+"""`genrw rules check`: what is wrong with rules, told without running them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from genrw.engine.lint.check import lint
+from genrw.engine.lint.finding import Finding
+from genrw.rulesets import unchecked_library
+from genrw.terminal import write, write_diagnostics
+
+
+def check_folders(folders: Sequence[str | Path], shipped: bool, as_json: bool) -> int:
+    """Print all findings; 1 if there are any. GenrwError for files that cannot be read as rules."""
+    library = unchecked_library(folders, shipped=shipped)
+    found = lint(library)
+    if as_json:
+        write(json.dumps([_entry(f) for f in found], indent=2, ensure_ascii=False))
+    elif found:
+        write_diagnostics([f.diagnostic for f in found])
+        write("1 finding" if len(found) == 1 else f"{len(found)} findings")
+    else:
+        write(f"{len(library.rules)} rules, nothing found")
+    return int(bool(found))
+
+
+def _entry(found: Finding) -> dict[str, Any]:
+    diagnostic, span = found.diagnostic, found.diagnostic.span
+    entry: dict[str, Any] = {"kind": found.kind, "name": found.subject, "severity": diagnostic.severity}
+    if span is not None:
+        end_line, end_column = span.source.position(span.end)
+        entry |= {"file": span.source.name, "line": span.line, "column": span.column}
+        entry |= {"end_line": end_line, "end_column": end_column}
+    return entry | {"message": diagnostic.message, "help": diagnostic.remedy}

@@ -1,0 +1,140 @@
+"""`genrw rules check`: each file of `broken` has faults, which the text beside it tells."""
+
+from __future__ import annotations
+
+import json
+import time
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+from genrw.engine.library import Library, build_library
+from genrw.engine.lint.check import lint
+from genrw.grammar.rw import parse_rw
+from genrw.grammar.rw_tree import RuleFile
+from genrw.main import execute
+from genrw.rulesets import unchecked_library
+
+HERE = Path(__file__).parent
+BROKEN = sorted(path.stem for path in (HERE / "broken").glob("*.rw"))
+
+
+@lru_cache(maxsize=1)
+def base() -> RuleFile:
+    return parse_rw((HERE / "base.rw").read_text(), "base.rw")
+
+
+def library(text: str, name: str = "mine.rw") -> Library:
+    return build_library([base(), parse_rw(text, name)])
+
+
+def told(text: str, name: str = "mine.rw") -> str:
+    """The findings on rules beside those of the small language, as they are printed."""
+    return "".join(f"[{f.kind}] {f.diagnostic.render()}\n" for f in lint(library(text, name)))
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_told_of_a_broken_file(name: str, request: pytest.FixtureRequest) -> None:
+    found = told((HERE / "broken" / f"{name}.rw").read_text(), f"{name}.rw")
+    expected = HERE / "broken" / f"{name}.txt"
+    if request.config.getoption("--update-golden"):
+        expected.write_text(found)
+    assert found == expected.read_text()
+    assert found, "a broken file has findings"
+
+
+def test_every_kind_is_told_of_some_file() -> None:
+    kinds = {line[1 : line.index("]")] for path in (HERE / "broken").glob("*.txt") for line in _heads(path)}
+    assert kinds == {
+        *("declaration", "duplicate", "subsumed", "unreachable", "not lowered", "stage", "loop", "unused", "guard")
+    }
+
+
+def _heads(path: Path) -> list[str]:
+    return [line for line in path.read_text().splitlines() if line.startswith("[")]
+
+
+# ---- what is no fault
+
+
+GOOD = {
+    "equal terms may lead to one another": (
+        "rule there\n  times(x, minus(y))\n  => minus(times(x, y))\n\n"
+        "rule back\n  minus(times(x, y))\n  => times(x, minus(y))\n"
+    ),
+    "terms that only change places": "rule grouped\n  plus(plus(x, y), z)\n  => plus(x, plus(y, z))\n",
+    "a double sign is one value": "rule signs\n  root(x)\n  => root(minus(minus(x)))\n\nrule no_signs\n  minus(minus(x))\n  => x\n",
+    "a guard sets rules apart": (
+        "rule small\n  root(root(x)) when x.elements < 4\n  => x\n\n"
+        "rule large\n  root(root(x)) when x.elements >= 4\n  => minus(x)\n"
+    ),
+    "the more exact rule stays": (
+        "rule nearly\n  root(root(x))\n  => x\n  contract approximate 0.1\n\n"
+        "rule exactly\n  root(root(x)) when x.rank > 1\n  => x\n"
+    ),
+    "a growing rule with a guard knows its end": "rule longer\n  shape[dims](x) when len(dims) < 9\n  => shape[dims=dims + [1]](x)\n",
+    "a guard that asks": "rule asks\n  root(plus(x, y)) when x.type == y.type and x.elements > 0\n  => y\n",
+}
+
+
+@pytest.mark.parametrize("about", GOOD)
+def test_what_is_no_fault(about: str) -> None:
+    assert told(f"stage early\n\n{GOOD[about]}") == ""
+
+
+def test_the_small_language_is_clean() -> None:
+    assert lint(build_library([base()])) == []
+
+
+# ---- the command
+
+
+def test_shipped_rules_are_clean_and_checked_in_a_second() -> None:
+    library = unchecked_library()
+    started = time.process_time()
+    found = lint(library)
+    assert [f.diagnostic.render() for f in found] == []
+    assert time.process_time() - started < 1
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.rw"
+    path.write_text("stage simplify\n\nrule again\n  neg(neg(x))\n  => x\n")
+    assert execute(["rules", "check", "--rules", str(tmp_path)]) == 1
+    out, err = capsys.readouterr()
+    assert out == "1 finding\n"
+    assert err.startswith(f"{path}:3:6: error: `again` does the same as `negated_twice`, at rules/simplify/algebra.rw:")
+    assert execute(["rules", "check", "--rules", str(tmp_path), "--json"]) == 1
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert (entry["kind"], entry["name"], entry["file"]) == ("duplicate", "again", str(path))
+    assert (entry["line"], entry["column"], entry["end_line"], entry["end_column"]) == (3, 6, 3, 11)
+    assert entry["help"]
+
+
+def test_what_cannot_be_read_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.rw").write_text("rule again (\n")
+    assert execute(["rules", "check", "--rules", str(tmp_path)]) == 2
+    assert "this `(` is never closed" in capsys.readouterr().err
+
+
+# ---- files of strangers
+
+
+def test_many_alike_rules_end_soon() -> None:
+    rules = "".join(f"rule r{i}\n  plus(x, minus(y)) when x.rank == {i}\n  => y\n" for i in range(400))
+    started = time.process_time()
+    found = lint(library(f"stage early\n{rules}"))
+    assert time.process_time() - started < 8
+    assert [f.kind for f in found] == ["limit"]
+
+
+def test_a_pattern_that_matches_in_many_ways_ends_soon() -> None:
+    deep = "plus(x, minus(x))"
+    for _ in range(7):
+        deep = f"plus(minus({deep}), x)"
+    started = time.process_time()
+    told(
+        f"stage early\n\nrule a\n  {deep}\n  => {deep.replace('minus', 'root')}\n\nrule b\n  {deep}\n  => minus({deep})\n"
+    )
+    assert time.process_time() - started < 10
