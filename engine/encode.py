@@ -48,9 +48,10 @@ def answer_table(inputs: int, outputs: int) -> str:
 
 @dataclass
 class Encoded:
-    """One variant as egglog rules. `answer` is None where egglog needs no help."""
+    """One variant as egglog rules, and the number of its demands. `answer` is None where egglog needs no help."""
 
     key: str
+    number: int
     commands: list[Any]
     inputs: int = 0
     outputs: int = 0
@@ -166,7 +167,7 @@ class _Encoder:
         right = self._template(self.variant.right)
         if guard is not None and not self.outputs and not self.constraints and not self.loops:
             rule = self._rule("", self.facts + guard, self._head(right))
-            return Encoded(self.variant.key, [rule], arities=self.arities)
+            return Encoded(self.variant.key, self.number, [rule], arities=self.arities)
         self._need_expression(self.variant.guard)
         return self._asking(right)
 
@@ -181,7 +182,7 @@ class _Encoder:
             self._rule("/ask", self.facts, [demand]),
             self._rule("", [*self.facts, answer], self._head(right)),
         ]
-        return Encoded(self.variant.key, commands, len(inputs), len(outs), self._answer, self.arities)
+        return Encoded(self.variant.key, self.number, commands, len(inputs), len(outs), self._answer, self.arities)
 
     @cached_property
     def _answerer(self) -> Answerer:

@@ -12,6 +12,7 @@ from typing import Any
 
 from genrw.engine.build import build_module
 from genrw.engine.context import EMPTY, Record
+from genrw.engine.encodings import Encodings
 from genrw.engine.ir import Module, Node, walk
 from genrw.engine.library import Library
 from genrw.engine.relevance import relevant_rules
@@ -66,7 +67,7 @@ class _Trial:
             before = _with_own_space(before, self.library)
         present = frozenset(node.op for node in before.nodes)
         rules, reachable = relevant_rules(self.library, (self.rule,), present)
-        engine = StageEngine(self.library, stage, rules, reachable, watched=self.watched)
+        engine = StageEngine(self.library, stage, rules, reachable, encodings=Encodings(self.library, self.watched))
         return engine.run([before], [self._context(before)])
 
     def _at(self, stage: str, before: Module, after: Module | None) -> Diagnostic | None:

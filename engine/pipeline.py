@@ -9,6 +9,7 @@ from typing import Any
 
 from genrw.engine.answers import RuleUse
 from genrw.engine.context import EMPTY, Record
+from genrw.engine.encodings import Encodings
 from genrw.engine.extract import Extractor, written_nodes
 from genrw.engine.fusion import SEARCH, fuse
 from genrw.engine.fusion_search import Plan
@@ -92,7 +93,7 @@ class Pipeline:
     def __init__(self, library: Library, *, watched: bool = False) -> None:
         """`watched` has the trace say of every guard what it decided and steps leave out rules, at the price of speed."""
         self.library = library
-        self.watched = watched
+        self._encodings = Encodings(library, watched)
         self._engines: dict[_EngineKey, StageEngine] = {}
         self._engine_keys: dict[tuple[str, bool, frozenset[str]], _EngineKey] = {}
         self._lowered: dict[Any, tuple[Unit, Trace]] = {}
@@ -118,7 +119,7 @@ class Pipeline:
         return engine
 
     def _made_engine(self, stage: str, rules: Sequence[RuleDecl], operators: frozenset[str]) -> StageEngine:
-        return StageEngine(self.library, stage, rules, operators, watched=self.watched)
+        return StageEngine(self.library, stage, rules, operators, encodings=self._encodings)
 
     def _rules(self, stage: str, strict: bool) -> tuple[RuleDecl, ...]:
         key = (stage, strict)

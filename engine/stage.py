@@ -14,28 +14,25 @@ from genrw.engine.bindings import egg
 from genrw.engine.encode import (
     ACTIVE,
     FIRED,
-    Answer,
     Encoded,
-    Spans,
     answer_table,
     constructor,
     demand_table,
-    encode,
 )
+from genrw.engine.encodings import RULES, Encodings
 from genrw.engine.expr import member_uses
-from genrw.engine.facts import RANGE_FACTS, encode_facts
+from genrw.engine.facts import RANGE_FACTS
 from genrw.engine.faults import fault, is_fault
 from genrw.engine.graph import GraphFacts
 from genrw.engine.interner import CONTEXT_SHIFT, Interner
 from genrw.engine.ir import Module
 from genrw.engine.library import Library
-from genrw.engine.relevance import built_operators
-from genrw.engine.variants import leaves, nodes, variants
+from genrw.engine.variants import leaves, nodes
 from genrw.grammar.diagnostics import error
 from genrw.grammar.rw_tree import NumberPattern, RuleDecl
 from genrw.grammar.source import NOWHERE
 
-_RULES, _LOAD = "rules", "load"
+_LOAD = "load"
 _ITERATIONS_A_STEP = 8
 _CALM_GROWTH = 1.5
 _ALL: Mapping[int, str] = {}
@@ -84,8 +81,8 @@ class Saturated:
     class_of: dict[int, int]
     ids: dict[int, int]
     why: dict[int, set[int]]
-    rules: Sequence[str]
-    builds: Sequence[frozenset[str]]
+    rules: Mapping[int, str]
+    builds: Mapping[int, frozenset[str]]
     answered: Answered
     fired: Mapping[str, set[int]]
 
@@ -105,20 +102,20 @@ class StageEngine:
         rules: Iterable[RuleDecl],
         operators: frozenset[str] | None = None,
         limits: Limits | None = None,
-        watched: bool = False,
+        encodings: Encodings | None = None,
     ) -> None:
-        """`operators` are those that can appear, by default all. `watched` has every guard's decisions counted and lets a
-        run leave out a rule, at the price of speed.
+        """`operators` are those that can appear, by default all. `encodings` are shared by the engines of a library; if
+        these are watched, every guard's decisions are counted and a run can leave out a rule, at the price of speed.
         """
         self.library = library
         self.stage = stage
         self.rules = tuple(rules)
         self.operators = operators if operators is not None else frozenset(library.names)
         self.limits = limits or Limits()
-        self.watched = watched
-        self.names: list[str] = []
-        self.builds: list[frozenset[str]] = []
-        self.answers: list[tuple[str, Answer | None]] = []
+        self.encodings = encodings or Encodings(library)
+        self.watched = self.encodings.watched
+        self.encoded: dict[int, Encoded] = {}
+        self.keys: dict[int, str] = {}
         self.max_arity = -1
 
     # ---- declarations
@@ -130,34 +127,22 @@ class StageEngine:
         self._folder = tempfile.TemporaryDirectory(prefix="genrw-", dir=_memory_folder())
         self.folder = self._folder.name
         self.graph = egg.EGraph(fact_directory=self.folder)
-        spans = Spans()
-        encoded = self._encode_rules(spans, arity)
-        commands = self._tables(encoded) + [c for e in encoded for c in e.commands]
-        self._run(*commands)
+        encoded = self._encode_rules(arity)
+        self.encoded = {e.number: e for e in encoded}
+        own = {e.key for e in encoded}
+        self.keys = {number: key for number, key in self.encodings.keys.items() if key in own}
+        self._run(*self._tables(encoded), *(c for e in encoded for c in e.commands))
+        self._input(self._members())
 
-    def _encode_rules(self, spans: Spans, arity: int) -> list[Encoded]:
-        self.names, self.builds, self.answers = [], [], []
-        encoded: list[Encoded] = []
-        for rule in self.rules:
-            for variant in variants(rule, self.library, arity, self.operators):
-                if variant.key not in self.names:
-                    self.names.append(variant.key)
-                    self.builds.append(built_operators(rule, variant.key, self.library))
-                rule_id = self.names.index(variant.key)
-                made = encode(variant, len(self.answers), rule_id, self.library, spans, _RULES, self.watched)
-                self.answers.append((variant.key, made.answer))
-                encoded.append(made)
+    def _encode_rules(self, arity: int) -> list[Encoded]:
+        encoded = [e for rule in self.rules for e in self.encodings.rule(rule, arity, self.operators)]
         if any(_uses_ranges(rule) for rule in self.rules):
-            for operator in self.library.operators.values():
-                if operator.name not in self.operators:
-                    continue
-                for made in encode_facts(operator, len(self.answers), self.library, spans, _RULES):
-                    self.answers.append((made.key, made.answer))
-                    encoded.append(made)
+            present = [o for o in self.library.operators.values() if o.name in self.operators]
+            encoded += [e for operator in present for e in self.encodings.facts(operator)]
         return encoded
 
     def _tables(self, encoded: Sequence[Encoded]) -> list[Any]:
-        sp = Spans()(NOWHERE)
+        sp = self.encodings.spans(NOWHERE)
         arities = range(max([self.max_arity, *(a for e in encoded for a in e.arities)]) + 1)
         old, new = egg.Var(sp, "old"), egg.Var(sp, "new")
         variants_ = [egg.Variant(sp, constructor(k), ["String", "i64", *["T"] * k]) for k in arities]
@@ -169,7 +154,7 @@ class StageEngine:
             egg.Relation(sp, "why", ["T", "i64"]),
             egg.Relation(sp, "numbers", ["i64", "i64"]),
             *(egg.Relation(sp, name, ["i64", "i64"]) for name in (ACTIVE, FIRED) if self.watched),
-            egg.AddRuleset(sp, _RULES),
+            egg.AddRuleset(sp, RULES),
             egg.AddRuleset(sp, _LOAD),
         ]
         merges = {"ty": "min", "depth": "min", "uses": "max", "fold": "min", "order": "min", "varies": "min"}
@@ -181,14 +166,7 @@ class StageEngine:
         for inputs, outputs in sorted({(e.inputs, e.outputs) for e in encoded if e.answer}):
             commands.append(egg.Relation(sp, answer_table(inputs, outputs), ["i64"] * (inputs + outputs + 1)))
         self.demand_sizes = sorted({e.inputs for e in encoded if e.answer})
-        self.answer_sizes = {number: (e.inputs, e.outputs) for number, e in enumerate(encoded)}
-        return (
-            commands
-            + self._load_rules(sp, arities)
-            + self._members(sp)
-            + _number_facts(sp)
-            + _numbers_alone(sp, arities)
-        )
+        return commands + self._load_rules(sp, arities) + _number_facts(sp) + _numbers_alone(sp, arities)
 
     def _load_rules(self, sp: Any, arities: Iterable[int]) -> list[Any]:
         commands: list[Any] = []
@@ -214,27 +192,18 @@ class StageEngine:
         head += [egg.Set(sp, "fold", [term], f), egg.Set(sp, "order", [term], o), egg.Set(sp, "varies", [term], v)]
         return egg.RuleCommand(egg.Rule(sp, head, body, f"load {arity}", _LOAD))
 
-    def _members(self, sp: Any) -> list[Any]:
-        """Which operators belong to the classes that rules name."""
-        ids = {name: i for i, name in enumerate(self.library.names)}
+    def _members(self) -> dict[str, list[str]]:
+        """Which operators belong to the classes that rules name, and the operators' numbers: rows of two tables."""
+        ids = {name: i for i, name in enumerate(self.library.names) if name in self.operators}
         sets: dict[str, Iterable[str]] = {f.name: self.library.family_members(f) for f in self.library.families}
         wanted = {b.value.name for r in self.rules for b in r.for_ if hasattr(b.value, "name")}
         sets.update((name, found) for name in wanted if (found := self.library.members_of(name)) is not None)
-        commands: list[Any] = []
-        for class_name in sorted(sets):
-            for op in sorted(self.operators.intersection(sets[class_name])):
-                args = [
-                    egg.Lit(sp, egg.String(class_name)),
-                    egg.Lit(sp, egg.String(op)),
-                    egg.Lit(sp, egg.Int(ids[op])),
-                ]
-                commands.append(egg.ActionCommand(egg.Expr_(sp, egg.Call(sp, "member", args))))
-        for op, number in ids.items():
-            if op not in self.operators:
-                continue
-            name = egg.Lit(sp, egg.String(op))
-            commands.append(egg.ActionCommand(egg.Set(sp, "operator", [egg.Lit(sp, egg.Int(number))], name)))
-        return commands
+        members = [
+            f"{class_name}\t{op}\t{ids[op]}\n"
+            for class_name in sorted(sets)
+            for op in sorted(self.operators.intersection(sets[class_name]))
+        ]
+        return {"member": members, "operator": [f"{number}\t{op}\n" for op, number in ids.items()]}
 
     # ---- running
 
@@ -253,7 +222,7 @@ class StageEngine:
             answered = self._saturate(interner, len(modules))
             return self._read(interner, ids, answered)
         finally:
-            self._run(egg.Pop(Spans()(NOWHERE), 1))
+            self._run(egg.Pop(self.encodings.spans(NOWHERE), 1))
 
     def _load(
         self, modules: Sequence[Module], interner: Interner, ids: Mapping[int, int], without: Mapping[int, str]
@@ -264,7 +233,7 @@ class StageEngine:
             rows[ACTIVE] = [
                 f"{rule}\t{i << CONTEXT_SHIFT}\n"
                 for i in range(len(modules))
-                for rule, key in enumerate(self.names)
+                for rule, key in self.keys.items()
                 if key != without.get(i)
             ]
         for context, module in enumerate(modules):
@@ -292,7 +261,7 @@ class StageEngine:
 
     def _input(self, rows: Mapping[str, Sequence[str]]) -> None:
         """Add rows to relations, through files: the fastest way in."""
-        sp = Spans()(NOWHERE)
+        sp = self.encodings.spans(NOWHERE)
         commands = []
         for table, lines in rows.items():
             with open(os.path.join(self.folder, table), "w", encoding="utf-8") as file:
@@ -311,13 +280,13 @@ class StageEngine:
             raise fault(problem, self.stage, [*self.rules, *operators]) from None
 
     def _saturate_set(self, ruleset: str) -> None:
-        sp = Spans()(NOWHERE)
+        sp = self.encodings.spans(NOWHERE)
         self._run(egg.RunSchedule(egg.Saturate(sp, egg.Run(sp, egg.RunConfig(ruleset)))))
 
     def _saturate(self, interner: Interner, kernels: int) -> Answered:
         """Run rules and answer their demands until nothing changes, within the limits."""
-        sp = Spans()(NOWHERE)
-        once = egg.Run(sp, egg.RunConfig(_RULES))
+        sp = self.encodings.spans(NOWHERE)
+        once = egg.Run(sp, egg.RunConfig(RULES))
         several, single = (egg.RunSchedule(egg.Repeat(sp, n, once)) for n in (_ITERATIONS_A_STEP, 1))
         started = time.monotonic()
         answered = Answered()
@@ -336,7 +305,7 @@ class StageEngine:
         raise self._exhausted(report, f"did not settle within {self.limits.rounds} rounds")
 
     def _size(self) -> int:
-        sizes = self._run(egg.PrintSize(Spans()(NOWHERE), None))[0].sizes
+        sizes = self._run(egg.PrintSize(self.encodings.spans(NOWHERE), None))[0].sizes
         return sum(size for name, size in sizes if name.startswith("N"))
 
     def _exhausted(self, report: Any, why: str) -> Exception:
@@ -362,11 +331,11 @@ class StageEngine:
             first, answered.demands[size] = answered.demands.get(size, 0), len(asked)
             for row in asked[first:]:
                 number, *inputs = map(to_int, row.inputs)
-                key, answer = self.answers[number]
-                assert answer is not None
-                answers = answer(tuple(inputs), interner, answered.uses.setdefault(key, RuleUse()))
-                given = answered.numbers.setdefault(key, set())
-                table = answer_table(*self.answer_sizes[number])
+                encoded = self.encoded[number]
+                assert encoded.answer is not None
+                answers = encoded.answer(tuple(inputs), interner, answered.uses.setdefault(encoded.key, RuleUse()))
+                given = answered.numbers.setdefault(encoded.key, set())
+                table = answer_table(encoded.inputs, encoded.outputs)
                 for outputs in answers:
                     given.update(outputs)
                     line = "\t".join(map(str, (number, *inputs, *outputs))) + "\n"
@@ -407,9 +376,18 @@ class StageEngine:
         fired: dict[str, set[int]] = {}
         for row in functions[FIRED].rows if self.watched else ():
             rule, kernel = map(to_int, row.inputs)
-            fired.setdefault(self.names[rule], set()).add(kernel >> CONTEXT_SHIFT)
+            fired.setdefault(self.keys[rule], set()).add(kernel >> CONTEXT_SHIFT)
         return Saturated(
-            interner, classes, replaced, class_of, dict(ids), why, self.names, self.builds, answered, fired
+            interner,
+            classes,
+            replaced,
+            class_of,
+            dict(ids),
+            why,
+            self.keys,
+            self.encodings.builds,
+            answered,
+            fired,
         )
 
 
@@ -443,9 +421,9 @@ def _number_facts(sp: Any) -> list[Any]:
     none = egg.Eq(sp, n, zero)
     large = egg.Lit(sp, egg.Int(1 << 30))
     return [
-        egg.RuleCommand(egg.Rule(sp, exact, [num], "range of numbers", _RULES)),
-        egg.RuleCommand(egg.Rule(sp, [egg.Set(sp, "pow2", [e], divisor)], [num, some], "pow2 of numbers", _RULES)),
-        egg.RuleCommand(egg.Rule(sp, [egg.Set(sp, "pow2", [e], large)], [num, none], "pow2 of zero", _RULES)),
+        egg.RuleCommand(egg.Rule(sp, exact, [num], "range of numbers", RULES)),
+        egg.RuleCommand(egg.Rule(sp, [egg.Set(sp, "pow2", [e], divisor)], [num, some], "pow2 of numbers", RULES)),
+        egg.RuleCommand(egg.Rule(sp, [egg.Set(sp, "pow2", [e], large)], [num, none], "pow2 of zero", RULES)),
     ]
 
 
@@ -461,5 +439,5 @@ def _numbers_alone(sp: Any, arities: Iterable[int]) -> list[Any]:
             egg.Eq(sp, e, egg.Call(sp, "Num", [n])),
         ]
         head = [egg.Change(sp, egg.Subsume(), constructor(arity), operands)]
-        commands.append(egg.RuleCommand(egg.Rule(sp, head, body, f"numbers stand alone {arity}", _RULES)))
+        commands.append(egg.RuleCommand(egg.Rule(sp, head, body, f"numbers stand alone {arity}", RULES)))
     return commands

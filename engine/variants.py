@@ -32,18 +32,40 @@ class Variant:
     with_: tuple[Binding, ...]
 
 
-def variants(rule: RuleDecl, library: Library, widest: int, operators: frozenset[str]) -> Iterator[Variant]:
-    """All variants of a rule, for operators of up to `widest` operands; `operators` are those that can appear."""
-    directions = [(rule.name, rule.left, rule.right)]
-    if rule.both_ways:
-        directions.append((f"{rule.name}/reverse", rule.right, rule.left))
-    for key, left, right in directions:
-        rest = next((p.name for p in leaves(left) if isinstance(p, VarPattern) and p.rest), None)
-        for count in _rest_counts(left, rest, rule, library, widest, operators) if rest is not None else (0,):
-            first = Variant(rule, key, left, right, rule.guard, rule.with_)
+def variants(rule: RuleDecl, library: Library, counts: tuple[tuple[int, ...], ...]) -> Iterator[Variant]:
+    """All variants of a rule, of each direction with as many rest operands as `rest_counts` gives for it."""
+    for (key, left, right), numbers in zip(_directions(rule), counts, strict=True):
+        first = Variant(rule, key, left, right, rule.guard, rule.with_)
+        rest = _rest_name(left)
+        for count in numbers:
             spelled = _spell(first, rest, count) if rest is not None else first
             for ordered in _orders(spelled.left, library, _order_free(rule)):
                 yield replace(spelled, left=ordered)
+
+
+def rest_counts(
+    rule: RuleDecl, library: Library, widest: int, operators: frozenset[str]
+) -> tuple[tuple[int, ...], ...]:
+    """For each direction of a rule, how many operands its rest variable can stand for; 0 where it has none.
+
+    Operators have up to `widest` operands; `operators` are those that can appear.
+    """
+    found = []
+    for _, left, _ in _directions(rule):
+        rest = _rest_name(left)
+        found.append((0,) if rest is None else tuple(_rest_counts(left, rest, rule, library, widest, operators)))
+    return tuple(found)
+
+
+def _directions(rule: RuleDecl) -> list[tuple[str, Pattern, Pattern]]:
+    """Key, left and right side of each direction of a rule."""
+    forwards = [(rule.name, rule.left, rule.right)]
+    return [*forwards, (f"{rule.name}/reverse", rule.right, rule.left)] if rule.both_ways else forwards
+
+
+def _rest_name(left: Pattern) -> str | None:
+    """The variable that stands for the rest of an operator's operands, if the pattern has one."""
+    return next((p.name for p in leaves(left) if isinstance(p, VarPattern) and p.rest), None)
 
 
 def _rest_counts(
