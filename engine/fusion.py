@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from genrw.engine.fusion_exact import exact
@@ -33,14 +33,20 @@ class Fused:
     rules: frozenset[str]
 
 
-def fuse(module: Module, library: Library, places: Places, taken: Iterable[str], by: str = SEARCH) -> Fused:
-    """Cut a program into kernels, named apart from the modules `taken`; GenrwError if no kernel can make a value.
+def fuse(
+    modules: Sequence[Module], library: Library, places: Places, taken: Iterable[str], by: str = SEARCH
+) -> Iterator[Fused]:
+    """Cut programs into kernels, named apart from the modules `taken`; GenrwError if no kernel can make a value.
 
-    `by` says how the plan is found: by a search, or exactly, which takes long for all but small programs.
+    The rules are asked about all programs together. `by` says how plans are found: by a search, or exactly, which takes
+    long for all but small programs.
     """
-    graph = FusionGraph(module, library, places, Machine.of(library.target(module.target).values))
-    plan = search(graph) if by == SEARCH else exact(graph)
-    return Fused(unit_of(plan, library, taken), plan, frozenset(_rules(plan)))
+    graphs = [FusionGraph(m, library, Machine.of(library.target(m.target).values)) for m in modules]
+    places.ask(question for graph in graphs for *_, question in graph.questions())
+    for graph in graphs:
+        graph.answer(places)
+        plan = search(graph) if by == SEARCH else exact(graph)
+        yield Fused(unit_of(plan, library, taken), plan, frozenset(_rules(plan)))
 
 
 def _rules(plan: Plan) -> Iterator[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from genrw.engine.dtypes import DTYPES
 from genrw.engine.ir import Module
 from genrw.engine.library import Library
-from genrw.engine.places import ELEMENT, ELSEWHERE, ROW, Places, Space
+from genrw.engine.places import ELEMENT, ELSEWHERE, ROW, Places, Question, Space
 from genrw.engine.space import fold_axes
 
 Need = tuple[int, int]
@@ -37,9 +37,11 @@ class FusionGraph:
 
     Places are numbered too: a lane's own element and its row, and from 2 on those to which an operation at a place takes
     an operand. `roots` says of each which of the first two it was reached from.
+
+    A graph has `questions` to the rules, and is complete when it has taken their answers (`answer`).
     """
 
-    def __init__(self, module: Module, library: Library, places: Places, machine: Machine) -> None:
+    def __init__(self, module: Module, library: Library, machine: Machine) -> None:
         self.module, self.machine = module, machine
         self.nodes = list(module.nodes[:-1])
         number = {id(node): i for i, node in enumerate(self.nodes)}
@@ -61,7 +63,7 @@ class FusionGraph:
         self.roots = [ELEMENT, ROW]
         self._elsewhere: dict[tuple[int, int, int], int] = {}
         self._below: dict[tuple[int, int, int], tuple[Need, ...] | None] = {}
-        self._ask(places)
+        self._homes: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def _work(self, i: int, library: Library) -> float:
         """Operations for one element of a value; of a reduction, for one row. Notes the reductions' spaces."""
@@ -76,22 +78,19 @@ class FusionGraph:
         self.fold_space[i] = self.spaces.index(space)
         return space.elements / max(space.rows, 1)
 
-    def _ask(self, places: Places) -> None:
-        """Ask where operands have to be made, of every value and at every place where it might be."""
-        wanted = []
-        questions = {}
+    def questions(self) -> Iterator[tuple[int, int, int, Question]]:
+        """Where operands have to be made, of every value and at every place where it might be: the numbers of value,
+        place and space with each question."""
         for i, node in enumerate(self.nodes):
-            if self.given[i]:
-                continue
-            for place, space in self._candidates(i):
-                about = (node, place, self.spaces[space] if space != FLAT else None)
-                key = places.key(*about)
-                questions[key] = about
-                wanted.append((i, place, space, key))
-        places.ask(questions)
-        self.answers = {(i, place, space): places.answers[key] for i, place, space, key in wanted}
+            if not self.given[i]:
+                for place, space in self._candidates(i):
+                    about = self.spaces[space] if space != FLAT else None
+                    yield i, place, space, Question(self.module.name, node, place, about)
+
+    def answer(self, places: Places) -> None:
+        """Take the rules' answers to the questions, all of which they were asked."""
+        self.answers = {(i, place, space): places.answer(question) for i, place, space, question in self.questions()}
         self.needs = {key: answer.places for key, answer in self.answers.items() if answer is not None}
-        self._homes: dict[tuple[int, int], tuple[int, ...]] = {}
         for i in range(len(self.nodes)):
             for place, space in self._candidates(i):
                 if self.given[i] or (i, place, space) in self.needs:

@@ -13,6 +13,7 @@ from genrw.engine.encodings import Encodings
 from genrw.engine.extract import Extractor, written_nodes
 from genrw.engine.fusion import SEARCH, fuse
 from genrw.engine.fusion_search import Plan
+from genrw.engine.garbage import uncollected
 from genrw.engine.ir import Module, Node, Unit, unshared, walk
 from genrw.engine.library import Library
 from genrw.engine.places import Answer, Places
@@ -138,8 +139,9 @@ class Pipeline:
         new = {key: unit for key, unit in zip(keys, units, strict=True) if key not in self._lowered}
         if new:
             made = Trace()
-            for key, unit in zip(new, self._lower(list(new.values()), names, stage, options, made), strict=True):
-                self._lowered[key] = (unit, made)
+            with uncollected():
+                lowered = self._lower(list(new.values()), names, stage, options, made)
+            self._lowered.update((key, (unit, made)) for key, unit in zip(new, lowered, strict=True))
         found = [self._lowered[key] for key in keys]
         while len(self._lowered) > _LOWERED_KEPT:
             del self._lowered[next(iter(self._lowered))]
@@ -177,7 +179,7 @@ class Pipeline:
         stepped = [self._regrouped(unit, kernels, options) for unit in units]
         if stage != self.library.fusing_stage:
             return stepped
-        return [self._fused(unit, names, options, trace) for unit in stepped]
+        return self._fused(stepped, names, options, trace)
 
     def _regrouped(self, unit: Unit, kernels: Iterator[Module], options: Options) -> Unit:
         """The program with new kernels, taken in order."""
@@ -187,24 +189,24 @@ class Pipeline:
             main = replace(main, stage=taken[0].stage, target=options.target)
         return Unit(taken, main)
 
-    def _fused(self, unit: Unit, names: Sequence[str], options: Options, trace: Trace) -> Unit:
-        """A program cut into kernels; one that is no tensor program any more stays as it is."""
-        (module,) = unit.kernels
-        if module.root.op != self.library.boundary("result").name:
-            return unit
-        answers = self._answers.setdefault((module.target, options.strict), {})
-        places = Places(self.library, module.target, lambda asked: self._asked(module, asked, options, trace), answers)
-        fused = fuse(module, self.library, places, names, options.plan)
-        trace.plans[module.name] = fused.plan
-        trace.note_survivors(fused.rules, module)
-        return fused.unit
+    def _fused(self, units: Sequence[Unit], names: Sequence[str], options: Options, trace: Trace) -> list[Unit]:
+        """Programs cut into kernels; those that are no tensor programs any more stay as they are."""
+        result = self.library.boundary("result").name
+        modules = [module for unit in units for module in unit.kernels if module.root.op == result]
+        answers = self._answers.setdefault((options.target, options.strict), {})
+        places = Places(self.library, options.target, lambda asked: self._asked(asked, options, trace), answers)
+        found = dict(zip(map(id, modules), fuse(modules, self.library, places, names, options.plan), strict=True))
+        for module in modules:
+            trace.plans[module.name] = found[id(module)].plan
+            trace.note_survivors(found[id(module)].rules, module)
+        return [found[id(unit.kernels[0])].unit if id(unit.kernels[0]) in found else unit for unit in units]
 
-    def _asked(self, module: Module, modules: Sequence[Module], options: Options, trace: Trace) -> Saturated:
-        """What the rules of the fusing stage make of modules: questions about those of one module."""
+    def _asked(self, modules: Sequence[Module], options: Options, trace: Trace) -> Saturated:
+        """What the rules of the fusing stage make of modules: questions about those of the same names."""
         operators = frozenset(node.op for m in modules for node in m.nodes)
         engine = self.engine(self.library.fusing_stage or "", options.strict, operators)
         graph = engine.run(modules, [self.context(m, options) for m in modules])
-        trace.note(graph, [module] * len(modules))
+        trace.note(graph, modules)
         return graph
 
     def index(self, stage: str) -> int:

@@ -7,7 +7,7 @@ no kernel can make there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -59,6 +59,17 @@ class Answer:
     rules: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Question:
+    """Where do the operands of an operation have to be made for it to be made at a place in a space? None is the space of
+    kernels without reductions. `asker` is the program's name."""
+
+    asker: str
+    node: Node
+    place: int
+    space: Space | None
+
+
 Key = tuple[Any, ...]
 
 
@@ -77,9 +88,10 @@ class Places:
         self._places = {op.decl.role_parts[0]: op.name for op in operators if op.role == "place"}
         self._numbers = {self._places[part]: number for number, part in enumerate(PLACES)}
 
-    def key(self, node: Node, place: int, space: Space | None) -> Key:
+    def _key(self, question: Question) -> Key:
         """What an answer depends on."""
-        return (node.op, attributes_key(node.attributes), self._types(node), place, space)
+        node = question.node
+        return (node.op, attributes_key(node.attributes), self._types(node), question.place, question.space)
 
     def _types(self, node: Node) -> tuple[Type, ...]:
         """The operands' types; a number beside tensors stands for as many elements as they have."""
@@ -90,24 +102,33 @@ class Places:
             for o in node.operands
         )
 
-    def ask(self, questions: Mapping[Key, tuple[Node, int, Space | None]]) -> None:
+    def ask(self, questions: Iterable[Question]) -> None:
         """Have the rules answer what they were not asked before: all questions together."""
-        new = {key: question for key, question in questions.items() if key not in self.answers}
+        new: dict[Key, Question] = {}
+        for question in questions:
+            key = self._key(question)
+            if key not in self.answers:
+                new.setdefault(key, question)
         if not new:
             return
-        modules = [self._module(*question) for question in new.values()]
+        modules = [self._module(question) for question in new.values()]
         graph: Saturated = self.run(modules)
         for key, module in zip(new, modules, strict=True):
             self.answers[key] = self._answer(graph, module.root)
 
-    def _module(self, node: Node, place: int, space: Space | None) -> Module:
-        """The operation alone, on inputs, made at a place."""
+    def answer(self, question: Question) -> Answer | None:
+        """The answer to a question that was asked; None if no rule makes the operation there."""
+        return self.answers[self._key(question)]
+
+    def _module(self, question: Question) -> Module:
+        """The operation alone, on inputs, made at a place, as a module with the asker's name."""
+        node, space = question.node, question.space
         inputs = tuple(input_node(self.library, f"x{i}", type_) for i, type_ in enumerate(self._types(node)))
         alone = Node(node.op, node.attributes, inputs, node.type)
-        index = Node(self._places[PLACES[place]], (), (), Type("index", "int64"))
+        index = Node(self._places[PLACES[question.place]], (), (), Type("index", "int64"))
         root = Node(self._made, (), (alone, index), node.type)
         lens, axes = (space.lens, space.axes) if space is not None else (node.type.lens, ())
-        return Module("question", root, inputs, target=self.target, space=lens, axes=axes)
+        return Module(question.asker, root, inputs, target=self.target, space=lens, axes=axes)
 
     def _answer(self, graph: Saturated, made: Node) -> Answer | None:
         """The answer that leaves most operands at places of their own; None if the rules have none."""
