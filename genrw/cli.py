@@ -213,6 +213,21 @@ def explain(
     return 0
 
 
+@app.command()
+def fmt(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILE…", help=".gen and .rw files, or folders of them; else this folder."),
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; status 1 if a file would change.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Change nothing; print what would change.")] = False,
+) -> int:
+    """Lay out programs and rule files; comments stay."""
+    from genrw.formatting import format_files
+
+    return format_files(files or (), check, diff)
+
+
 @rules_app.command("list")
 def list_rules(rules: Rules = None, no_shipped_rules: NoShipped = False, as_json: AsJson = False) -> int:
     """Show every rule: its stage, place, contract and what it says of itself."""

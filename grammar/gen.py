@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
+from lark import Token
+
 from genrw.grammar.diagnostics import Diagnostic
 from genrw.grammar.gen_build import AttributeList, GenBuilder, Header
 from genrw.grammar.gen_print import (
@@ -44,7 +46,7 @@ def parse_gen_slice(source: Source, start: int, end: int) -> File:
     """The program in a part of a text, its spans pointing into the whole."""
     errors = Errors()
     lines: list[Header | Instruction] = []
-    for first, last in _lines(source, start, end, errors):
+    for first, last in program_lines(source, start, end, errors):
         line = errors.attempt(partial(_LANGUAGE.parse, source, source.text, first, last, "line"))
         if line is not None:
             lines.append(line)
@@ -68,9 +70,20 @@ _BLANK = re.compile(r"(?:[^\S\n]+|(?:#|//)[^\n]*)*")
 _BEGINS = re.compile(r"[ \t]*(?:@|[\w.,: \t]+=\s*(?:gpu::gen::)?[A-Za-z_][\w.]*(?:\[[^\n(]*\])?\()")
 
 
-def _lines(source: Source, start: int, end: int, errors: Errors) -> Iterator[tuple[int, int]]:
+def line_tokens(source: Source, start: int, end: int) -> list[Token]:
+    """The tokens of one instruction or header that can be read."""
+    return _LANGUAGE.tokens(source, source.text, start, end, "line")
+
+
+def attribute_tokens(source: Source, start: int, end: int) -> list[Token]:
+    """The tokens of attributes in their brackets that can be read."""
+    return _LANGUAGE.tokens(source, source.text, start, end, "attributes")
+
+
+def program_lines(source: Source, start: int, end: int, errors: Errors | None = None) -> Iterator[tuple[int, int]]:
     """Cuts a program at the newlines outside brackets. Reports lines whose brackets or quotes do not pair."""
     text, brackets, good = source.text, Brackets(source), True
+    errors = errors or Errors()
     for mark in _MARK.finditer(text, start, end):
         char, at = mark[0][0], mark.start()
         if char == "\n":

@@ -76,6 +76,13 @@ class Language:
             except UnexpectedInput as problem:
                 raise GenrwError(self._critic.explain(problem, source, rule)) from None
 
+    def tokens(self, source: Source, text: str, start: int, end: int, rule: str) -> list[Token]:
+        """The words and signs of what `parse` reads without complaint, those that no tree holds among them."""
+        with self._lock:
+            self._builder.source = source
+            parser = self._lark.parse_interactive(TextSlice(text, start, end), start=rule)
+            return [token for token in parser.iter_parse() if token.value]
+
 
 def _tables(grammar: str, starts: list[str]) -> dict[str, Any]:
     """What Lark works out of a grammar, as plain values."""

@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from lark import Token
+
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.expr import print_expr
 from genrw.grammar.expr_tree import Expr
@@ -53,6 +55,11 @@ def parse_rw(text: str, name: str = "<input>") -> RuleFile:
             declarations.append(_declaration(source, part, draft, own))
     errors.finish()
     return RuleFile(tuple(declarations), cutter.doc, Span(source, 0, len(text)))
+
+
+def declaration_tokens(source: Source, masked: str, start: int, end: int) -> list[Token]:
+    """The tokens of a declaration that can be read; `masked` is the text without examples."""
+    return _LANGUAGE.tokens(source, masked, start, end, "declaration")
 
 
 def _declaration(source: Source, part: Part, draft: Draft, own: dict[str, Any]) -> Declaration:

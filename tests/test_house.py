@@ -25,6 +25,7 @@ CPP_FUNCTIONS = ("add", "sub", "mul", "abs", "pow", "sign", "shift_left", "shift
 ELSEWHERE = {
     "grammar/rw_build.py": (*PRECEDENCES, *CLAUSES),
     "grammar/rw_print.py": CLAUSES,
+    "grammar/rw_format.py": ("op", "at", "identity"),
     "engine/check.py": ("position",),
     "engine/foreign.py": ("position",),
     "engine/variants.py": ("position",),

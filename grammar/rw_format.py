@@ -1,0 +1,176 @@
+"""`.rw` files laid out: clauses two columns in, programs of examples four, usual spaces, at most one empty line.
+
+Comments stay, and so do line breaks inside a clause. Clauses begin lines of their own, but a guard may stand behind a
+pattern.
+"""
+
+from __future__ import annotations
+
+from genrw.grammar.gen_format import format_attributes, format_program
+from genrw.grammar.layout import Lines, Word, words
+from genrw.grammar.recovery import Errors
+from genrw.grammar.rw import declaration_tokens, parse_rw
+from genrw.grammar.rw_cut import Block, Cutter, Part
+from genrw.grammar.source import Source
+
+_CLAUSE, _PROGRAM = 2, 4
+_CLAUSES = {
+    "rule": frozenset({"=>", "<=>", "with", "for", "contract", "replaces"}),
+    "op": frozenset(
+        {
+            *("role", "at", "commutative", "requires", "means", "emit", "device", "stuck", "called", "cost", "domain"),
+            *("lo", "hi", "pow2"),
+        }
+    ),
+    "monoid": frozenset({"carry", "element", "identity", "combine", "finish", "result", "accumulate", "domain"}),
+}
+"""What begins a line of its own, by the word that begins the declaration."""
+_MAY_BEGIN = {"rule": frozenset({"when"}), "import": frozenset({"when", "=>", "with"})}
+"""What does so where the author began a line with it."""
+_APART = ("rule", "op", "monoid", "target")
+"""The declarations that have an empty line before them."""
+_OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
+_NO_KEYWORDS = ("NAME", "KEY", "STRING", "FAMILY")
+_CALLED = ("NAME", "FAMILY", "RSQB")
+"""What a parenthesis follows without a space; a bracket follows a closed parenthesis so, too."""
+_VALUES = ("NAME", "FAMILY", "NUMBER", "STRING", "RSQB", "RPAR", "RBRACE")
+"""After these a sign is an operator."""
+
+
+def format_rw(text: str, name: str = "<input>") -> str:
+    """A rule file laid out. Raises GenrwError for a text that is none."""
+    source = Source(name, text.replace("\r\n", "\n"))
+    parse_rw(source.text, name)
+    cutter = Cutter(source, Errors())
+    lines, at = Lines(), 0
+    for part in cutter.parts:
+        _between(lines, source.text[at : part.start])
+        if source.text.startswith(_APART, part.start) and not _is_comment(lines):
+            lines.blank()
+        _Declaration(source, cutter.masked, part, lines).write()
+        at = part.end
+    _between(lines, source.text[at:])
+    return "".join(f"{line}\n" for line in lines.done)
+
+
+def _is_comment(lines: Lines) -> bool:
+    """Is the last line a comment?"""
+    return bool(lines.done) and lines.done[-1].startswith(("#", "//"))
+
+
+def _between(lines: Lines, text: str) -> None:
+    """Write the documentation and the comments between declarations."""
+    empty = False
+    *written, _ = text.split("\n")
+    for line in map(str.strip, written[1:] if lines.done else written):
+        if not line:
+            empty = True
+            continue
+        if empty or not _is_comment(lines):
+            lines.blank()
+        lines.done.append(_comment(line))
+        empty = False
+    if (empty and text.strip("\n \t\r")) or (empty and lines.done):
+        lines.blank()
+
+
+def _comment(line: str) -> str:
+    """Documentation has a space behind its mark; other comments are the author's."""
+    told = line[3:]
+    return f"/// {told}" if line.startswith("///") and told and told[0] not in " \t/" else line
+
+
+class _Declaration:
+    """One declaration, written word by word."""
+
+    def __init__(self, source: Source, masked: str, part: Part, lines: Lines) -> None:
+        self.source, self.part, self.lines = source, part, lines
+        self.tokens = declaration_tokens(source, masked, part.start, part.end)
+        self.kind = str(self.tokens[0])
+        self.open: list[bool] = []
+        """For each open bracket, whether it holds declarations: `name: type = default`."""
+        self.before: list[Word] = []
+        self.is_signature = self.kind in ("op", "import")
+        self.is_sign = self.is_keyword = False
+        """Whether the last word is the sign of a number, or the name of a target's setting."""
+
+    def write(self) -> None:
+        text, at = self.source.text, self.part.start
+        for block in self.part.blocks:
+            self._words(at, block.keyword.start)
+            self._block(block)
+            at = block.start + len(text[block.start : min(block.end, self.part.end)].rstrip())
+        self._words(at, self.part.end)
+
+    def _words(self, start: int, end: int) -> None:
+        """The words between two examples."""
+        tokens = [t for t in self.tokens if start <= (t.start_pos or 0) < end]
+        for word in words(self.source.text, tokens, start, end):
+            if word.is_comment:
+                self.lines.comment(word, _CLAUSE if word.column else 0)
+            else:
+                self._word(word)
+
+    def _block(self, block: Block) -> None:
+        context = f" {format_attributes(self.source, *block.context)}" if block.context else ""
+        self.lines.done.append(" " * _CLAUSE + block.keyword.text + context)
+        program = format_program(self.source, block.start, min(block.end, self.part.end))
+        self.lines.done += [" " * _PROGRAM + line if line else line for line in program]
+
+    # ---- words
+
+    def _word(self, word: Word) -> None:
+        begins = self._begins_clause(word)
+        if not self.before:
+            self.lines.begin(word, 0)
+        elif begins:
+            self.lines.begin(word, _CLAUSE)
+        elif word.breaks:
+            self.lines.go_on(word, _CLAUSE)
+        else:
+            self.lines.append(self._space(word) + word.text)
+        self.is_sign = word.text in ("-", "~") and (word.text == "~" or not self._after_value())
+        self.is_keyword = begins and self.kind == "target"
+        if word.text in _OPENING:
+            self.open.append(self.is_signature and not self.open)
+        elif word.text in _CLOSING:
+            self.open.pop()
+        elif word.text in ("->", "=>"):
+            self.is_signature = False
+        self.before.append(word)
+
+    def _begins_clause(self, word: Word) -> bool:
+        if self.open or not self.before:
+            return False
+        if self.kind == "rule" and len(self.before) == 2:
+            return True
+        if self.kind == "target":
+            return word.breaks > 0 and word.text.isidentifier() and word.kind != "IN" and self._after_value()
+        if word.kind in _NO_KEYWORDS:
+            return False
+        may = word.breaks > 0 and word.text in _MAY_BEGIN.get(self.kind, ())
+        return may or word.text in _CLAUSES.get(self.kind, ())
+
+    def _after_value(self) -> bool:
+        return not self.is_keyword and self.before[-1].kind in _VALUES
+
+    def _space(self, word: Word) -> str:
+        """What stands between two words of a line."""
+        last = self.before[-1]
+        pair = (last.text, word.text)
+        if self.is_sign or last.text in (*_OPENING, ".", "@") or word.text in (*_CLOSING, ",", ".", "@", "..."):
+            return ""
+        if ":" in pair:
+            return self._around_colon(word)
+        if "=" in pair:
+            return "" if self.open and not self.open[-1] else " "
+        if word.text in ("(", "["):
+            called = (*_CALLED, "RPAR") if word.text == "[" else _CALLED
+            return "" if last.kind in called and not self.is_keyword else " "
+        return " "
+
+    def _around_colon(self, word: Word) -> str:
+        if not self.open and self.kind == "target":
+            return " "
+        declares = not self.open or self.open[-1]
+        return " " if declares and word.text != ":" else ""
