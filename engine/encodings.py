@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from genrw.engine.encode import Encoded, Spans, encode
-from genrw.engine.facts import encode_facts
+from genrw.engine.expr import member_uses
+from genrw.engine.facts import RANGE_FACTS, encode_facts
 from genrw.engine.library import Library, Operator
 from genrw.engine.relevance import built_operators
-from genrw.engine.variants import rest_counts, variants
-from genrw.grammar.rw_tree import RuleDecl
+from genrw.engine.variants import leaves, rest_counts, variants
+from genrw.grammar.rw_tree import NumberPattern, RuleDecl
 
 RULES = "rules"
 """The egglog ruleset that the rules are in."""
@@ -34,8 +36,16 @@ class Encodings:
         self._rules: dict[Any, tuple[Encoded, ...]] = {}
         self._facts: dict[str, tuple[Encoded, ...]] = {}
 
-    def rule(self, rule: RuleDecl, widest: int, operators: frozenset[str]) -> tuple[Encoded, ...]:
-        """A rule for operators of up to `widest` operands, where `operators` can appear."""
+    def of(self, rules: Iterable[RuleDecl], widest: int, operators: frozenset[str]) -> list[Encoded]:
+        """Rules, and the facts that they ask for, for operators of up to `widest` operands; `operators` can appear."""
+        rules = tuple(rules)
+        encoded = [e for rule in rules for e in self._rule(rule, widest, operators)]
+        if any(_uses_ranges(rule) for rule in rules):
+            present = [o for o in self.library.operators.values() if o.name in operators]
+            encoded += [e for operator in present for e in self._facts_of(operator)]
+        return encoded
+
+    def _rule(self, rule: RuleDecl, widest: int, operators: frozenset[str]) -> tuple[Encoded, ...]:
         counts = rest_counts(rule, self.library, widest, operators)
         key = (rule.name, counts)
         if key not in self._rules:
@@ -54,10 +64,16 @@ class Encodings:
             encoded.append(encode(variant, demands, number, self.library, self.spans, RULES, self.watched))
         return tuple(encoded)
 
-    def facts(self, operator: Operator) -> tuple[Encoded, ...]:
-        """The rules that derive an operator's declared facts."""
+    def _facts_of(self, operator: Operator) -> tuple[Encoded, ...]:
         name = operator.name
         if name not in self._facts:
             first = self._operator_places[name] * _DEMANDS_EACH
             self._facts[name] = tuple(encode_facts(operator, first, self.library, self.spans, RULES))
         return self._facts[name]
+
+
+def _uses_ranges(rule: RuleDecl) -> bool:
+    """Does the rule look at value ranges, so that the stage must derive them?"""
+    exprs = [rule.guard, *(b.value for b in rule.with_)]
+    exprs += [p.value for p in leaves(rule.right) if isinstance(p, NumberPattern)]
+    return any(m in RANGE_FACTS for e in exprs if e is not None for _, m in member_uses(e))

@@ -19,14 +19,15 @@ from genrw.engine.library import Library
 from genrw.engine.places import Answer, Places
 from genrw.engine.relevance import relevant_rules
 from genrw.engine.space import space_record, with_space
-from genrw.engine.stage import Saturated, StageEngine
+from genrw.engine.stage import Saturated, StageEngine, declared_arity
 from genrw.engine.structure import unit_key
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.rw_tree import RuleDecl
 
 DEFAULT_POLICY = "cost"
 _ENGINES_KEPT = 32
-_EngineKey = tuple[str, tuple[str, ...], frozenset[str], bool]
+_EngineKey = tuple[str, int, tuple[int, ...]]
+_Asked = tuple[str, bool, frozenset[str], int]
 _LOWERED_KEPT = 1024
 
 
@@ -96,7 +97,7 @@ class Pipeline:
         self.library = library
         self._encodings = Encodings(library, watched)
         self._engines: dict[_EngineKey, StageEngine] = {}
-        self._engine_keys: dict[tuple[str, bool, frozenset[str]], _EngineKey] = {}
+        self._engine_keys: dict[_Asked, _EngineKey] = {}
         self._lowered: dict[Any, tuple[Unit, Trace]] = {}
         self._answers: dict[tuple[str, bool], dict[Any, Answer | None]] = {}
         self._stage_rules: dict[tuple[str, bool], tuple[RuleDecl, ...]] = {}
@@ -105,22 +106,31 @@ class Pipeline:
     def stages(self) -> tuple[str, ...]:
         return self.library.stages
 
-    def engine(self, stage: str, strict: bool, operators: frozenset[str]) -> StageEngine:
-        """The engine of a stage for programs of these operators; the ones used last are kept."""
-        asked = (stage, strict, operators)
+    def engine(self, stage: str, strict: bool, modules: Sequence[Module]) -> StageEngine:
+        """The engine of a stage for modules; the ones used last are kept, and serve all programs of the same rules."""
+        nodes = [node for module in modules for node in module.nodes]
+        widest = declared_arity((), max(len(node.operands) for node in nodes))
+        asked = (stage, strict, frozenset(node.op for node in nodes), widest)
         key = self._engine_keys.get(asked)
         engine = self._engines.pop(key, None) if key is not None else None
         if key is None or engine is None:
-            rules, reachable = relevant_rules(self.library, self._rules(stage, strict), operators)
-            key = self._engine_keys[asked] = (stage, tuple(r.name for r in rules), reachable, strict)
-            engine = self._engines.pop(key, None) or self._made_engine(stage, rules, reachable)
+            key, made = self._made_engine(*asked)
+            self._engine_keys[asked] = key
+            engine = self._engines.pop(key, None) or made
         self._engines[key] = engine
         while len(self._engines) > _ENGINES_KEPT:
             del self._engines[next(iter(self._engines))]
         return engine
 
-    def _made_engine(self, stage: str, rules: Sequence[RuleDecl], operators: frozenset[str]) -> StageEngine:
-        return StageEngine(self.library, stage, rules, operators, encodings=self._encodings)
+    def _made_engine(
+        self, stage: str, strict: bool, operators: frozenset[str], widest: int
+    ) -> tuple[_EngineKey, StageEngine]:
+        """A new engine, and what tells it apart: its encoded rules."""
+        rules, reachable = relevant_rules(self.library, self._rules(stage, strict), operators)
+        arity = declared_arity(rules, widest)
+        encoded = self._encodings.of(rules, arity, reachable)
+        engine = StageEngine(self.library, stage, rules, reachable, encodings=self._encodings)
+        return (stage, arity, tuple(map(id, encoded))), engine
 
     def _rules(self, stage: str, strict: bool) -> tuple[RuleDecl, ...]:
         key = (stage, strict)
@@ -203,8 +213,7 @@ class Pipeline:
 
     def _asked(self, modules: Sequence[Module], options: Options, trace: Trace) -> Saturated:
         """What the rules of the fusing stage make of modules: questions about those of the same names."""
-        operators = frozenset(node.op for m in modules for node in m.nodes)
-        engine = self.engine(self.library.fusing_stage or "", options.strict, operators)
+        engine = self.engine(self.library.fusing_stage or "", options.strict, modules)
         graph = engine.run(modules, [self.context(m, options) for m in modules])
         trace.note(graph, modules)
         return graph
@@ -268,8 +277,7 @@ class Pipeline:
         """Run a stage's rules on a batch; gives for each module what makes its result."""
         if self.index(stage) > self.index(self.library.fusing_stage or self.stages[0]):
             modules = [with_space(m, self.library) for m in modules]
-        operators = frozenset(node.op for m in modules for node in m.nodes)
-        engine = self.engine(stage, options.strict, operators)
+        engine = self.engine(stage, options.strict, modules)
         if not engine.rules:
             return [partial(replace, m, stage=stage) for m in modules]
         contexts = [self.context(m, options) for m in modules]

@@ -20,16 +20,14 @@ from genrw.engine.encode import (
     demand_table,
 )
 from genrw.engine.encodings import RULES, Encodings
-from genrw.engine.expr import member_uses
-from genrw.engine.facts import RANGE_FACTS
 from genrw.engine.faults import fault, is_fault
 from genrw.engine.graph import GraphFacts
 from genrw.engine.interner import CONTEXT_SHIFT, Interner
 from genrw.engine.ir import Module
 from genrw.engine.library import Library
-from genrw.engine.variants import leaves, nodes
+from genrw.engine.variants import nodes
 from genrw.grammar.diagnostics import error
-from genrw.grammar.rw_tree import NumberPattern, RuleDecl
+from genrw.grammar.rw_tree import RuleDecl
 from genrw.grammar.source import NOWHERE
 
 _LOAD = "load"
@@ -122,24 +120,16 @@ class StageEngine:
 
     def _declare(self, widest: int) -> None:
         """A fresh e-graph with all rules, for variadic operators of up to `widest` operands or what rules write."""
-        written = [len(node.operands) for r in self.rules for side in (r.left, r.right) for node in nodes(side)]
-        arity = self.max_arity = max([1 << (widest - 1).bit_length() if widest > 0 else 0, *written])
+        arity = self.max_arity = declared_arity(self.rules, widest)
         self._folder = tempfile.TemporaryDirectory(prefix="genrw-", dir=_memory_folder())
         self.folder = self._folder.name
         self.graph = egg.EGraph(fact_directory=self.folder)
-        encoded = self._encode_rules(arity)
+        encoded = self.encodings.of(self.rules, arity, self.operators)
         self.encoded = {e.number: e for e in encoded}
         own = {e.key for e in encoded}
         self.keys = {number: key for number, key in self.encodings.keys.items() if key in own}
         self._run(*self._tables(encoded), *(c for e in encoded for c in e.commands))
         self._input(self._members())
-
-    def _encode_rules(self, arity: int) -> list[Encoded]:
-        encoded = [e for rule in self.rules for e in self.encodings.rule(rule, arity, self.operators)]
-        if any(_uses_ranges(rule) for rule in self.rules):
-            present = [o for o in self.library.operators.values() if o.name in self.operators]
-            encoded += [e for operator in present for e in self.encodings.facts(operator)]
-        return encoded
 
     def _tables(self, encoded: Sequence[Encoded]) -> list[Any]:
         sp = self.encodings.spans(NOWHERE)
@@ -194,15 +184,11 @@ class StageEngine:
 
     def _members(self) -> dict[str, list[str]]:
         """Which operators belong to the classes that rules name, and the operators' numbers: rows of two tables."""
-        ids = {name: i for i, name in enumerate(self.library.names) if name in self.operators}
+        ids = {name: i for i, name in enumerate(self.library.names)}
         sets: dict[str, Iterable[str]] = {f.name: self.library.family_members(f) for f in self.library.families}
         wanted = {b.value.name for r in self.rules for b in r.for_ if hasattr(b.value, "name")}
         sets.update((name, found) for name in wanted if (found := self.library.members_of(name)) is not None)
-        members = [
-            f"{class_name}\t{op}\t{ids[op]}\n"
-            for class_name in sorted(sets)
-            for op in sorted(self.operators.intersection(sets[class_name]))
-        ]
+        members = [f"{name}\t{op}\t{ids[op]}\n" for name in sorted(sets) for op in sorted(sets[name])]
         return {"member": members, "operator": [f"{number}\t{op}\n" for op, number in ids.items()]}
 
     # ---- running
@@ -391,6 +377,12 @@ class StageEngine:
         )
 
 
+def declared_arity(rules: Iterable[RuleDecl], widest: int) -> int:
+    """How many operands an engine's operators have at most: for programs of up to `widest`, or as many as rules write."""
+    written = [len(node.operands) for r in rules for side in (r.left, r.right) for node in nodes(side)]
+    return max([1 << (widest - 1).bit_length() if widest > 0 else 0, *written])
+
+
 def _memory_folder() -> str | None:
     """A folder in memory for the files that carry facts into egglog; opening one on disk costs more than a stage."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -402,13 +394,6 @@ def _number_nodes(modules: Sequence[Module]) -> dict[int, int]:
         for node in module.nodes:
             ids.setdefault(id(node), len(ids))
     return ids
-
-
-def _uses_ranges(rule: RuleDecl) -> bool:
-    """Does the rule look at value ranges, so that the stage must derive them?"""
-    exprs = [rule.guard, *(b.value for b in rule.with_)]
-    exprs += [p.value for p in leaves(rule.right) if isinstance(p, NumberPattern)]
-    return any(m in RANGE_FACTS for e in exprs if e is not None for _, m in member_uses(e))
 
 
 def _number_facts(sp: Any) -> list[Any]:
