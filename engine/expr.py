@@ -179,7 +179,9 @@ class Compiler:
         self._nodes += 1
         compile_node: Callable[[Any, Scope], Run] = getattr(self, _METHODS[type(expr)])
         run = compile_node(expr, scope)
-        return _metered(run, expr.span) if scope.repeated and self._may_be_long(expr) else run
+        # A local variable's closure sees to it itself.
+        is_local = isinstance(expr, Name) and expr.name in scope.slots
+        return _metered(run, expr.span) if scope.repeated and not is_local and self._may_be_long(expr) else run
 
     def _may_be_long(self, expr: Expr) -> bool:
         """May a node's value be a list? What gives numbers, truth values or words never costs more than a step."""
@@ -201,7 +203,7 @@ class Compiler:
         name, span = expr.name, expr.span
         if name in scope.slots:
             slot = scope.slots[name]
-            return lambda _env, frame: frame[slot]
+            return _metered_slot(slot, span) if scope.repeated else lambda _env, frame: frame[slot]
         if name in DTYPES:
             return lambda _env, _frame: name
         if scope.helper is not None:
@@ -479,6 +481,18 @@ def _metered(run: Run, span: Span) -> Run:
         return value
 
     return metered
+
+
+def _metered_slot(slot: int, span: Span) -> Run:
+    """A local variable, metered. In one closure, since helpers do little else than look at their parameters."""
+
+    def local(_env: Env, frame: Frame) -> Any:
+        value = frame[slot]
+        if type(value) is tuple and (len(value) > _SHORT or tuple in map(type, value)):
+            _spend(frame, weight_of(value), span)
+        return value
+
+    return local
 
 
 def _weighed_at(values: tuple[Value, ...], span: Span) -> tuple[Value, ...]:

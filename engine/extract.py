@@ -267,7 +267,7 @@ def written_nodes(graph: Saturated, modules: Sequence[Module], library: Library)
             known = written.get(number)
             if known is None or (known.name is None and node.name is not None):
                 written[number] = node
-    elements = {op.name for op in library.operators.values() if op.role == "element"}
+    elements = library.element_operators
     for number, members in graph.classes.items():
         for member in members:
             if member.op in elements and member.operands[0] in written:

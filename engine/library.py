@@ -225,6 +225,11 @@ class Library:
         return {part: op for op in boundaries for part in op.decl.role_parts[:1]}
 
     @cached_property
+    def element_operators(self) -> frozenset[str]:
+        """The operators that take one element of a tensor."""
+        return frozenset(op.name for op in self.operators.values() if op.role == "element")
+
+    @cached_property
     def launch(self) -> Operator:
         """The operator by which a main module calls a kernel; GenrwError if there is none."""
         calls = (op for op in self.operators.values() if op.role == "boundary" and op.decl.role_parts == LAUNCH_PARTS)

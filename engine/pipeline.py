@@ -25,7 +25,7 @@ from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.rw_tree import RuleDecl
 
 DEFAULT_POLICY = "cost"
-_ENGINES_KEPT = 32
+_ENGINES_KEPT = 64
 _EngineKey = tuple[str, int, tuple[int, ...]]
 _Asked = tuple[str, bool, frozenset[str], int]
 _LOWERED_KEPT = 1024
