@@ -9,13 +9,12 @@ from typing import Any
 
 from genrw.codegen.compilers import translation_unit
 from genrw.codegen.gpu_arrays import CUDA
-from genrw.codegen.gpu_runtime import GpuRuntime, vendor_module
+from genrw.codegen.gpu_runtime import GpuRuntime, compiler_call, refused, vendor_module
 from genrw.codegen.printer import KernelSource
 from genrw.grammar.diagnostics import error
 
 _PACKAGE = "cuda.bindings"
 _REMEDY = "pip install 'genrw[cuda]', on a machine with an NVIDIA GPU and its driver"
-_SHOWN_LOG = 2000
 _STEPS = {
     "module": "cuModuleLoadData",
     "function": "cuModuleGetFunction",
@@ -120,8 +119,7 @@ def _compiled(source: str, arch: str, wave_size: int, name: str, size: str, fill
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
         if int(status) != 0:
             log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
-            shown = log.rstrip(b"\0 \n").decode(errors="replace")[:_SHOWN_LOG]
-            raise error(f"kernel {name} does not compile: {status.name}\n{shown}")
+            raise refused(name, status, log)
         return _text(getattr(nvrtc, size), getattr(nvrtc, fill), program)
     finally:
         _nvrtc(nvrtc.nvrtcDestroyProgram, program)
@@ -134,10 +132,4 @@ def _text(size: Callable[..., Any], fill: Callable[..., Any], program: Any) -> b
 
 
 def _nvrtc(function: Callable[..., Any], *arguments: Any) -> Any:
-    try:
-        status, *results = function(*arguments)
-    except RuntimeError as problem:
-        raise error(f"NVRTC does not start: {problem}", remedy=_REMEDY) from None
-    if int(status) != 0:
-        raise error(f"NVRTC failed: {status.name}")
-    return results[0] if results else None
+    return compiler_call("NVRTC", _REMEDY, function, *arguments)

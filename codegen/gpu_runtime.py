@@ -10,7 +10,9 @@ from typing import Any
 
 from genrw.codegen.layout import Array
 from genrw.codegen.printer import KernelSource
-from genrw.grammar.diagnostics import error
+from genrw.grammar.diagnostics import GenrwError, error
+
+_SHOWN_LOG = 2000
 
 
 class GpuRuntime(ABC):
@@ -175,3 +177,20 @@ def vendor_module(package: str, name: str, remedy: str) -> Any:
         return getattr(__import__(package, fromlist=[name]), name)
     except (ImportError, AttributeError):
         raise error(f"the Python module {package}.{name} is missing", remedy=remedy) from None
+
+
+def compiler_call(compiler: str, remedy: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """A function of a vendor's run-time compiler: its result, or GenrwError where it is not there or fails."""
+    try:
+        status, *results = function(*arguments)
+    except RuntimeError as problem:  # how the bindings say that there is no library
+        raise error(f"{compiler} does not start: {problem}", remedy=remedy) from None
+    if int(status) != 0:
+        raise error(f"{compiler} failed: {status.name}")
+    return results[0] if results else None
+
+
+def refused(kernel: str, status: Any, log: bytes) -> GenrwError:
+    """The error for a source that a run-time compiler refuses: its status and its first messages."""
+    shown = log.rstrip(b"\0 \n").decode(errors="replace")[:_SHOWN_LOG]
+    return error(f"kernel {kernel} does not compile: {status.name}\n{shown}")

@@ -9,13 +9,12 @@ from typing import Any
 
 from genrw.codegen.compilers import compiler_version, translation_unit, wave_options, zig
 from genrw.codegen.gpu_arrays import ROCM
-from genrw.codegen.gpu_runtime import GpuRuntime, vendor_module
+from genrw.codegen.gpu_runtime import GpuRuntime, compiler_call, refused, vendor_module
 from genrw.codegen.printer import KernelSource
 from genrw.grammar.diagnostics import error
 
 _PACKAGE = "hip"
 _REMEDY = "install ROCm, on a machine with an AMD GPU"
-_SHOWN_LOG = 2000
 _STEPS = {
     "version": "hipRuntimeGetVersion",
     "module": "hipModuleLoadData",
@@ -117,8 +116,7 @@ def _compiled(hiprtc: Any, program: Any, arch: str, wave_size: int, name: str) -
     (status,) = hiprtc.hiprtcCompileProgram(program, len(options), [o.encode() for o in options])
     if int(status) != 0:
         log = _text(hiprtc.hiprtcGetProgramLogSize, hiprtc.hiprtcGetProgramLog, program)
-        shown = log.rstrip(b"\0 \n").decode(errors="replace")[:_SHOWN_LOG]
-        raise error(f"kernel {name} does not compile: {status.name}\n{shown}")
+        raise refused(name, status, log)
     return _text(hiprtc.hiprtcGetCodeSize, hiprtc.hiprtcGetCode, program)
 
 
@@ -129,10 +127,4 @@ def _text(size: Callable[..., Any], fill: Callable[..., Any], program: Any) -> b
 
 
 def _hiprtc(function: Callable[..., Any], *arguments: Any) -> Any:
-    try:
-        status, *results = function(*arguments)
-    except RuntimeError as problem:
-        raise error(f"hiprtc does not start: {problem}", remedy=_REMEDY) from None
-    if int(status) != 0:
-        raise error(f"hiprtc failed: {status.name}")
-    return results[0] if results else None
+    return compiler_call("hiprtc", _REMEDY, function, *arguments)

@@ -138,21 +138,7 @@ class Lanes:
 
     def wave_reduce(self, op: str, x: Value, lanes: int) -> Value:
         """The values of each `lanes` neighbouring lanes folded; all of them get the result."""
-        parts = self._several_lanes(opened(x), lanes)
-        if parts is None:
-            parts = _each(lambda values: values.repeat(lanes, LANES), opened(x))
-            return closed(self.folds.over(op, parts).along(parts, LANES))
-
-        def in_teams(values: Values) -> Values:
-            groups, all_lanes, *rest = values.shape
-            return values.reshape((groups, all_lanes // lanes, lanes, *rest))
-
-        def to_all(values: Values) -> Values:
-            groups, teams, _, *rest = values.shape
-            return values.repeat(lanes, LANES + 1).reshape((groups, teams * lanes, *rest))
-
-        teams = _each(in_teams, parts)
-        return closed(_each(to_all, self.folds.over(op, teams).along(teams, LANES + 1)))
+        return self._among_lanes(op, x, lanes, LANES + 1)
 
     def block_reduce(self, op: str, x: Value, waves: int) -> Value:
         """One value of each of the block's waves folded, that of its first lane; all lanes get the result."""
@@ -165,21 +151,27 @@ class Lanes:
 
     def parts_reduce(self, op: str, x: Value, parts: int) -> Value:
         """Each element of `parts` lanes that stand equally far apart folded; all lanes get their element's result."""
-        values = self._several_lanes(opened(x), parts)
-        if values is None:
-            values = _each(lambda values: values.repeat(parts, LANES), opened(x))
-            return closed(self.folds.over(op, values).along(values, LANES))
+        return self._among_lanes(op, x, parts, LANES)
 
-        def in_parts(values: Values) -> Values:
+    def _among_lanes(self, op: str, x: Value, count: int, axis: int) -> Value:
+        """The values of `count` lanes of a block folded: of neighbours along axis LANES + 1, of lanes that stand equally
+        far apart along LANES."""
+        parts = self._several_lanes(opened(x), count)
+        if parts is None:
+            parts = _each(lambda values: values.repeat(count, LANES), opened(x))
+            return closed(self.folds.over(op, parts).along(parts, LANES))
+
+        def grouped(values: Values) -> Values:
             groups, lanes, *rest = values.shape
-            return values.reshape((groups, parts, lanes // parts, *rest))
+            shape = (count, lanes // count) if axis == LANES else (lanes // count, count)
+            return values.reshape((groups, *shape, *rest))
 
         def to_all(values: Values) -> Values:
-            groups, _, across, *rest = values.shape
-            return values.repeat(parts, LANES).reshape((groups, parts * across, *rest))
+            groups, first, second, *rest = values.shape
+            return values.repeat(count, axis).reshape((groups, first * second * count, *rest))
 
-        apart = _each(in_parts, values)
-        return closed(_each(to_all, self.folds.over(op, apart).along(apart, LANES)))
+        teams = _each(grouped, parts)
+        return closed(_each(to_all, self.folds.over(op, teams).along(teams, axis)))
 
     def _several_lanes(self, parts: Accumulator, teams: int) -> Accumulator | None:
         """The fields of an accumulator in one shape; None where all lanes have the same value."""
