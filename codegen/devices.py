@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,6 +29,8 @@ class Device(Protocol):
     name: str
     default_target: str
     """What programs are lowered for that name no target."""
+    model: str
+    """Which machine it is, for what was measured on it."""
 
     def prepare(self, program: Program) -> Prepared: ...
 
@@ -36,6 +40,10 @@ class HostDevice:
 
     name = "host"
     default_target = "host"
+
+    @cached_property
+    def model(self) -> str:
+        return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
 
     def prepare(self, program: Program) -> Prepared:
         return self.load(program, program.kernels())
@@ -50,6 +58,7 @@ class InterpretDevice:
 
     name = "interpret"
     default_target = "host"
+    model = "interpret"
 
     def prepare(self, program: Program) -> Prepared:
         from genrw.codegen.interpreted import run_units

@@ -36,6 +36,7 @@ class GpuDevice:
         self.runtime = runtime
         self.name = runtime.name
         self.default_target = runtime.arch
+        self.model = runtime.model
 
     def prepare(self, program: Program) -> Prepared:
         """Compile, or take from the cache, and load a program's kernels."""

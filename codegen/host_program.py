@@ -47,7 +47,7 @@ class HostProgram:
 
     def __call__(self, inputs: Mapping[str, object], *, threads: int | None = None, order: int = 0) -> dict[str, Array]:
         """Run on arrays by parameter name; gives the written ones. `order` shuffles groups and waves."""
-        arguments = self._arguments(inputs)
+        arguments = self.arguments(inputs)
         self.launch(arguments, threads=threads, order=order)
         return {
             a.parameter: from_memory(memory, a.lens, a.strides)
@@ -60,7 +60,8 @@ class HostProgram:
         if self.source.groups:
             self.kernel.launch(arguments, self.source.groups, threads=threads, order=order)
 
-    def _arguments(self, inputs: Mapping[str, object]) -> list[Array]:
+    def arguments(self, inputs: Mapping[str, object]) -> list[Array]:
+        """Flat memories for a launch: the inputs, by parameter name, and poisoned results."""
         arguments = []
         for argument in self.source.arguments:
             if argument.written:

@@ -170,6 +170,7 @@ class Library:
     stages: tuple[str, ...]
     rules: tuple[RuleDecl, ...]
     imports: Mapping[str, tuple[ImportDecl, ...]] = field(default_factory=dict)
+    digest: str = ""
     _found: dict[str, tuple[Operator, str | None] | None] = field(default_factory=dict, repr=False)
 
     def find(self, name: str) -> tuple[Operator, str | None] | None:

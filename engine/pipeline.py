@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from genrw.engine.answers import RuleUse
 from genrw.engine.context import EMPTY, Record
@@ -31,21 +31,34 @@ _Asked = tuple[str, bool, frozenset[str], int]
 _LOWERED_KEPT = 1024
 
 
+class Preferences(Protocol):
+    """Schedules to take in place of the cheapest. `key` tells preferences apart."""
+
+    @property
+    def key(self) -> Hashable: ...
+
+    def schedule(self, module: Module) -> Mapping[str, Any] | None:
+        """The schedule of a kernel, None where none is preferred."""
+
+
 @dataclass(frozen=True)
 class Options:
-    """What a call asks for besides the program: target, only exact rules, pinned schedule entries, policy, and how
-    kernels are formed."""
+    """What a call asks for besides the program: target, only exact rules, pinned schedule entries, policy, how kernels
+    are formed, and what is preferred where nothing is pinned."""
 
     target: str
     strict: bool = False
     schedule: Mapping[str, Any] = field(default_factory=dict)
     policy: str = DEFAULT_POLICY
     plan: str = SEARCH
+    preferences: Preferences | None = field(default=None, compare=False)
 
     @property
     def key(self) -> tuple[Any, ...]:
         """What tells calls apart."""
-        return (self.target, self.strict, tuple(sorted(self.schedule.items())), self.policy, self.plan)
+        preferred = self.preferences.key if self.preferences is not None else None
+        pinned = tuple(sorted(self.schedule.items()))
+        return (self.target, self.strict, pinned, self.policy, self.plan, preferred)
 
 
 @dataclass
@@ -318,7 +331,7 @@ class Pipeline:
         options: Options,
         trace: Trace,
     ) -> Module:
-        """Take the cheapest schedule that agrees with what is pinned."""
+        """Take the preferred schedule, else the cheapest, among those that agree with what is pinned."""
         pinned = {**module.schedule, **options.schedule}
         root = graph.class_of[graph.ids[id(module.root)]]
         rated: list[tuple[float, Mapping[str, Any], tuple[str, ...]]] = []
@@ -336,8 +349,10 @@ class Pipeline:
             remedy = "; ".join(f"`{k}` may be {legal}" for k, legal in values.items())
             raise error(f"no legal schedule of module `{module.name}` has {shown}", module.span, remedy)
         trace.schedules[module.name] = rated
-        trace.note_survivors(rated[0][2], module)
-        return replace(module, schedule=rated[0][1], stage=stage)
+        preferred = options.preferences.schedule(module) if options.preferences is not None and not pinned else None
+        _, chosen, openers = next((r for r in rated if r[1] == preferred), rated[0])
+        trace.note_survivors(openers, module)
+        return replace(module, schedule=chosen, stage=stage)
 
     def _with_root(self, module: Module, root: Node, stage: str) -> Module:
         """The module with a new root; parameters that the stage added follow the old ones."""

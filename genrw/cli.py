@@ -106,9 +106,10 @@ def compile_command(
     """Write NAME.hip, NAME.co (for AMD targets) and launch.json."""
     from genrw.codegen.compile import compile_program
     from genrw.output import write_files
+    from genrw.tuned import with_winners
 
     program = _load(file, _settings(target, strict, schedule, plan, rules, no_shipped_rules))
-    compiled = compile_program(program)
+    compiled = compile_program(with_winners(program))
     write_files(output, compiled.files)
     return _print("\n".join(str(output / name) for name in compiled.files), None)
 
@@ -164,6 +165,28 @@ def bench(
     from genrw.bench_report import Request, run_bench
 
     return run_bench(Request(suite, device, only, peers, times, json_file, plot))
+
+
+@app.command()
+def tune(
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Programs, or folders of programs.")],
+    device: Annotated[str, typer.Option("--device", metavar="D", help="host, hip or cuda.")] = "host",
+    best: Annotated[int, typer.Option("--best", min=1, help="How many schedules of each kernel, cheapest first.")] = 8,
+    times: Annotated[int, typer.Option("--times", min=1, help="How many times each is timed.")] = 9,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there.")] = None,
+    target: Target = None,
+    plan: Plan = "search",
+    rules: Rules = None,
+    no_shipped_rules: NoShipped = False,
+    strict: Strict = False,
+) -> int:
+    """Measure the schedules of a program's kernels and keep the best for later compiles."""
+    from genrw.codegen.devices import find_device
+    from genrw.tune import Request, program_files, run_tune
+
+    settings, default = _settings(target, strict, None, plan, rules, no_shipped_rules), find_device(device).default_target
+    programs = {name: _load(name, settings, default) for name in program_files(files)}
+    return run_tune(programs, Request(device, best, times, json_file))
 
 
 @app.command()

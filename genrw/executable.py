@@ -10,6 +10,7 @@ from genrw.codegen.launch import Built, launch_table
 from genrw.codegen.layout import Array
 from genrw.grammar.diagnostics import error
 from genrw.program import Program
+from genrw.tuned import with_winners
 
 
 class Executable:
@@ -19,9 +20,10 @@ class Executable:
     """
 
     def __init__(self, program: Program) -> None:
-        self.program = program
-        self._kernels = program.kernels()
-        self._run = HostDevice().load(program, self._kernels)
+        device = HostDevice()
+        self.program = with_winners(program, device.model)
+        self._kernels = self.program.kernels()
+        self._run = device.load(self.program, self._kernels)
 
     def __call__(self, *arrays: object, **named: object) -> Array | tuple[Array, ...]:
         """The program's results: one array, or a tuple in the order in which the program returns them."""

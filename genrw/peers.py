@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from genrw.grammar.diagnostics import error
 
 if TYPE_CHECKING:
-    from genrw.bench import Case
+    from genrw.gpu_case import GpuCase
 
 _GRAPH_RUNS = 20
 _WARM_RUNS = 3
@@ -33,7 +33,7 @@ class TorchPeers:
         self.functions = _module(path)
         self.count = count
 
-    def __call__(self, case: Case) -> Mapping[str, float | str]:
+    def __call__(self, case: GpuCase) -> Mapping[str, float | str]:
         """Microseconds of each way to run a case's function; the message where one fails."""
         function = getattr(self.functions, case.name, None)
         if function is None:
@@ -54,7 +54,7 @@ class TorchPeers:
         self.torch.cuda.empty_cache()
         return found
 
-    def _tensors(self, case: Case) -> list[Any]:
+    def _tensors(self, case: GpuCase) -> list[Any]:
         return [self.torch.from_numpy(array.copy()).cuda() for array in case.inputs.values()]
 
     def _time(self, run: Callable[..., Any], sets: list[list[Any]]) -> float:

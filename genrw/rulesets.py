@@ -61,7 +61,8 @@ def rule_texts(folders: Sequence[str | Path] = (), *, shipped: bool = True) -> t
 def _library(groups: tuple[Texts, Texts], examples: bool) -> Library:
     """The library of the shipped texts and of others; the rules of the latter are checked, the shipped ones were."""
     shipped, own = (_parsed_group(group, examples) for group in groups)
-    library = build_library([*shipped, *own])
+    digest = cache_key(*(part for group in groups for text in group for part in text))
+    library = replace(build_library([*shipped, *own]), digest=digest)
     declared = {id(declaration) for file in own for declaration in file.declarations}
     findings = check_rules(library, [rule for rule in library.rules if id(rule) in declared])
     imports = [i for several in library.imports.values() for i in several]

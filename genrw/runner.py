@@ -19,6 +19,7 @@ from genrw.grammar.diagnostics import error
 from genrw.output import write_files
 from genrw.program import Program
 from genrw.terminal import write, write_table
+from genrw.tuned import with_winners
 
 _SHOWN_VALUES = 4
 
@@ -41,7 +42,8 @@ def run(program: Program, request: Run) -> int:
     program, settings = _at_stage(program, request)
     inputs = read_inputs(program, request.inputs, request.seed)
     started = time.perf_counter()
-    prepared = find_device(request.device).prepare(program)
+    device = find_device(request.device)
+    prepared = device.prepare(with_winners(program, device.model))
     ready = time.perf_counter()
     results = prepared(inputs, **settings)
     done = time.perf_counter()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from genrw.grammar.diagnostics import Diagnostic
@@ -48,6 +49,20 @@ def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[
         ).rstrip()
         for line in lines
     ]
+
+
+@contextmanager
+def progress(label: str, total: int) -> Iterator[Callable[[], None]]:
+    """A bar on a terminal's stderr for work of so many steps: call what it gives after each."""
+    if not is_terminal(sys.stderr):
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda: bar.advance(task)
 
 
 def write_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:

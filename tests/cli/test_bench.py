@@ -9,8 +9,10 @@ import pytest
 from commands import Command
 from host_gpu import HostGpu
 
-from genrw import bench
-from genrw.bench import Case, Figures, suite, summary
+import genrw as api
+from genrw import bench, gpu_case
+from genrw.bench import Figures, suite, summary
+from genrw.gpu_case import GpuCase
 
 SUM = "x = @param:x -> float{8, 32}\ny = reduce_sum[axes={1}](x)\n@return(y)\n"
 ADD = "a = @param:a -> half{64}\nb = @param:b -> half{64}\ny = add(a, b)\n@return(y)\n"
@@ -21,12 +23,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GENRW_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr("genrw.bench_report.open_gpu", lambda *_: HostGpu())
     monkeypatch.setattr(bench, "_COPY_BYTES", 1 << 12)
-    monkeypatch.setattr(bench, "_ROTATED_BYTES", 1 << 12)
+    monkeypatch.setattr(gpu_case, "_ROTATED_BYTES", 1 << 12)
     made = tmp_path / "suite"
     made.mkdir()
     (made / "sum.gen").write_text(SUM)
     (made / "add.gen").write_text(ADD)
     return made
+
+
+def _case(path: Path) -> GpuCase:
+    return GpuCase(HostGpu(), api.load(path, target=HostGpu.arch), path.stem)
 
 
 def test_a_suite(genrw: Command, folder: Path, tmp_path: Path) -> None:
@@ -53,7 +59,7 @@ def test_a_wrong_result_is_told(genrw: Command, folder: Path, monkeypatch: pytes
 
 
 def test_sets_rotate_through_more_than_the_cache(folder: Path) -> None:
-    case = Case(HostGpu(), folder / "add.gen")
+    case = _case(folder / "add.gen")
     assert case.bytes == 3 * 128
     assert len(case.sets) == 11
     assert len({m.pointer for s in case.sets for m in s.values()}) == 33
@@ -63,7 +69,7 @@ def test_a_program_of_several_kernels(genrw: Command, folder: Path) -> None:
     (folder / "two.gen").write_text(
         "x = @param:x -> float{8, 32}\na = reduce_sum[axes={0}](x)\nb = mul(x, a)\ny = reduce_max[axes={1}](b)\n@return(y)\n"
     )
-    case = Case(HostGpu(), folder / "two.gen")
+    case = _case(folder / "two.gen")
     assert len(case.kernels) > 1
     assert case.bytes == (8 * 32 + 8) * 4, "what lies between kernels is not counted"
     result = genrw("bench", folder, "--device", "hip", "--only", "two", "--times", 1)
