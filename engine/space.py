@@ -92,8 +92,8 @@ def _stored(node: Node) -> Node:
 def space_record(module: Module, library: Library) -> LazyRecord:
     """The space as rules see it.
 
-    lens, axes; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least;
-    `inputs`, the number of parameters; `operations` per element; `folds`, their number; `passes` over a row that is
+    lens, axes; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least,
+    of which `read`; `inputs`, the number of parameters; `operations` per element; `folds`, their number; `passes` over a row that is
     not kept; `scattered`, the operators whose neighbouring results lie apart in their operands; `item`, the bytes of
     the smallest element type read or written, `wide` those of the largest; `min_stride`, the least distance of
     neighbours along a row in any parameter; `fast`, whether the last axis longer than 1 is part of the row.
@@ -108,6 +108,9 @@ def space_record(module: Module, library: Library) -> LazyRecord:
             "rows": lambda: prod(length for d, length in enumerate(lens) if d not in axes),
             "elements": lambda: prod(lens),
             "bytes": lambda: sum(t.elements * _itemsize(t.dtype) for t in _tensors(module)),
+            "read": lambda: sum(
+                p.type.elements * _itemsize(p.type.dtype) for p in module.parameters if p.type.sort == "tensor"
+            ),
             "inputs": lambda: sum(1 for p in module.parameters if p.type.sort == "tensor"),
             "folds": lambda: _count(module, library, "fold"),
             "passes": lambda: _passes(module, library, prod(lens)),

@@ -1,4 +1,4 @@
-// test: printed by genrw for gfx942, 1024 workgroups of 256
+// test: printed by genrw for gfx942, 4096 workgroups of 128
 //
 // # Division of each row by its root mean square, then a scale.
 // x = @param:x -> bf16{4096, 2048}
@@ -19,29 +19,31 @@ struct sum_float {
     static GEN_DEVICE acc combine(acc a, acc b) { return a + b; }
 };
 
-GEN_KERNEL(256)
+GEN_KERNEL(128)
 test(const gen::bf16* __restrict__ x,
      const gen::bf16* __restrict__ scale,
      gen::bf16* __restrict__ z_output)
 {
-    const int first = gen::lane_id() * 8;
-    const int base = first + (gen::global_id() / 64) * 2048;
-    const auto x_in = gen::strided_load<32, 512, 8>(x, base);
-    const auto scale_in = gen::strided_load<32, 512, 8>(scale, first);
-    gen::array<float, 32> convert;
-    gen::array<float, 32> mul;
+    const int first = gen::local_id() * 8;
+    const int base = first + gen::workgroup_id() * 2048;
+    const auto x_in = gen::strided_load<16, 1024, 8>(x, base);
+    GEN_LDS(float, lds, 2);
+    const auto scale_in = gen::strided_load<16, 1024, 8>(scale, first);
+    gen::array<float, 16> convert;
+    gen::array<float, 16> mul;
     GEN_UNROLL
-    for (int i = 0; i < 32; ++i) {
+    for (int i = 0; i < 16; ++i) {
         convert[i] = gen::convert<float>(x_in[i]);
         mul[i] = convert[i] * convert[i];
     }
     const float lane_sum = gen::lane_reduce<sum_float>(mul);
     const float wave_sum = gen::dpp_reduce<sum_float, 64>(lane_sum);
-    const float rsqrt = gen::rsqrt(gen::fma(wave_sum, 0.00048828125f, 9.983778e-07f));
-    gen::array<gen::bf16, 32> y;
+    const float block_sum = gen::reduce_waves<sum_float, 2, false>(wave_sum, lds);
+    const float rsqrt = gen::rsqrt(gen::fma(block_sum, 0.00048828125f, 9.983778e-07f));
+    gen::array<gen::bf16, 16> y;
     GEN_UNROLL
-    for (int i = 0; i < 32; ++i) {
+    for (int i = 0; i < 16; ++i) {
         y[i] = gen::convert<gen::bf16>(convert[i] * rsqrt * gen::convert<float>(scale_in[i]));
     }
-    gen::strided_store<32, 512, 8>(z_output, base, y);
+    gen::strided_store<16, 1024, 8>(z_output, base, y);
 }

@@ -1,4 +1,4 @@
-// test: printed by genrw for gfx942, 8192 workgroups of 128
+// test: printed by genrw for gfx942, 8192 workgroups of 512
 //
 // # Row softmax of a half matrix: one kernel, computed in float.
 // x = @param:x -> half{8192, 4096}
@@ -9,6 +9,40 @@
 // y = div(e, s)
 // @return(y)
 #include "gen.hpp"
+
+namespace gen {
+/// e to the power of x, within 5e-6 of it.
+GEN_DEVICE float exp_short(float x)
+{
+#if GEN_NVIDIA
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(1.44269504f * x));
+    return y;
+#elif GEN_AMD
+    return __builtin_amdgcn_exp2f(1.44269504f * x);
+#else
+    return exp(x);
+#endif
+}
+}  // namespace gen
+
+namespace gen {
+/// x / y, within two units in the last place.
+GEN_DEVICE float div_short(float x, float y)
+{
+#if GEN_NVIDIA
+    float z;
+    asm("div.full.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+    return z;
+#elif GEN_AMD
+    // Apart from its exponent, so that no reciprocal is too small or too large.
+    const float part = __builtin_amdgcn_rcpf(__builtin_amdgcn_frexp_mantf(y));
+    return __builtin_ldexpf(x * part, -__builtin_amdgcn_frexp_expf(y));
+#else
+    return x / y;
+#endif
+}
+}  // namespace gen
 
 /// The largest element; NaN wins.
 struct max_float {
@@ -24,33 +58,33 @@ struct sum_float {
     static GEN_DEVICE acc combine(acc a, acc b) { return a + b; }
 };
 
-GEN_KERNEL(128)
+GEN_KERNEL(512)
 test(const gen::half* __restrict__ x, gen::half* __restrict__ z_output)
 {
     const int base = gen::local_id() * 8 + gen::workgroup_id() * 4096;
-    const auto x_in = gen::strided_load<32, 1024, 8>(x, base);
-    GEN_LDS(float, lds, 2);
-    GEN_LDS(float, lds2, 2);
-    gen::array<float, 32> convert;
+    const auto x_in = gen::strided_load<8, 4096, 8>(x, base);
+    GEN_LDS(float, lds, 8);
+    GEN_LDS(float, lds2, 8);
+    gen::array<float, 8> convert;
     GEN_UNROLL
-    for (int i = 0; i < 32; ++i) {
+    for (int i = 0; i < 8; ++i) {
         convert[i] = gen::convert<float>(x_in[i]);
     }
     const float lane_max = gen::lane_reduce<max_float>(convert);
     const float wave_max = gen::dpp_reduce<max_float, 64>(lane_max);
-    const float block_max = gen::reduce_waves<max_float, 2, false>(wave_max, lds);
-    gen::array<float, 32> exp;
+    const float block_max = gen::reduce_waves<max_float, 8, false>(wave_max, lds);
+    gen::array<float, 8> exp_short;
     GEN_UNROLL
-    for (int i = 0; i < 32; ++i) {
-        exp[i] = gen::exp(convert[i] - block_max);
+    for (int i = 0; i < 8; ++i) {
+        exp_short[i] = gen::exp_short(convert[i] - block_max);
     }
-    const float lane_sum = gen::lane_reduce<sum_float>(exp);
+    const float lane_sum = gen::lane_reduce<sum_float>(exp_short);
     const float wave_sum = gen::dpp_reduce<sum_float, 64>(lane_sum);
-    const float block_sum = gen::reduce_waves<sum_float, 2, false>(wave_sum, lds2);
-    gen::array<gen::half, 32> y;
+    const float block_sum = gen::reduce_waves<sum_float, 8, false>(wave_sum, lds2);
+    gen::array<gen::half, 8> y;
     GEN_UNROLL
-    for (int i = 0; i < 32; ++i) {
-        y[i] = gen::convert<gen::half>(exp[i] / block_sum);
+    for (int i = 0; i < 8; ++i) {
+        y[i] = gen::convert<gen::half>(gen::div_short(exp_short[i], block_sum));
     }
-    gen::strided_store<32, 1024, 8>(z_output, base, y);
+    gen::strided_store<8, 4096, 8>(z_output, base, y);
 }
