@@ -63,10 +63,10 @@ class Tuned:
 
     @property
     def correlation(self) -> float | None:
-        """Spearman's rank correlation of predicted and measured times; None for fewer than three."""
-        if len(self.right) < 3:
-            return None
+        """Spearman's rank correlation of predicted and measured times; None for fewer than three, or all the same."""
         ranks = [_ranks([m.predicted for m in self.right]), _ranks([_taken(m) for m in self.right])]
+        if len(self.right) < 3 or any(len(set(r)) == 1 for r in ranks):
+            return None
         return float(np.corrcoef(ranks)[0, 1])
 
 
