@@ -2313,6 +2313,11 @@ GEN_DEVICE typename Op::acc reduce_waves(typename Op::acc x, typename Op::acc* l
         if constexpr (Fence) lds_barrier();
         if (lane_id() == 0) lds[wave_id()] = x;
         lds_barrier();
+#if !GEN_HOST
+        // Beyond eight waves, shuffles are fewer instructions than reading all results.
+        if constexpr (Waves > 8 && Waves <= GEN_WAVE_SIZE && (Waves & (Waves - 1)) == 0)
+            return dpp_reduce<Op, Waves>(lds[lane_id() % Waves]);
+#endif
         typename Op::acc result = lds[0];
         GEN_UNROLL
         for (int wave = 1; wave < Waves; wave++) result = Op::combine(result, lds[wave]);

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -72,7 +71,8 @@ def test_interrupted() -> None:
     process = subprocess.Popen(
         [*COMMAND, "lower", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    time.sleep(1)
+    assert process.stdin is not None
+    process.stdin.write("# more than a pipe holds: once it is written, the command reads\n" * 4000)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130

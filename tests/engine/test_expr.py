@@ -272,12 +272,12 @@ HOSTILE = [
 @pytest.mark.parametrize(("text", "lets"), HOSTILE, ids=[text for text, _ in HOSTILE])
 def test_hostile_expressions_end_soon(text: str, lets: str | None) -> None:
     env = {"v": tuple(range(60000)), "w": tuple(range(60000))}
-    start = time.perf_counter()
+    start = time.process_time()
     if lets is None:
         assert len(run(text, env)) == 60000
     else:
         failure(text, env, helpers(lets))
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_deep_nesting_is_a_message() -> None:
