@@ -18,7 +18,7 @@ from genrw.engine.library import Library
 from genrw.engine.lint.finding import Finding, finding
 from genrw.engine.lint.sides import Direction
 from genrw.engine.lint.terms import Term, Terms
-from genrw.engine.variants import Variant, nodes, pattern_operators, variants
+from genrw.engine.variants import Variant, nodes, pattern_operators, rest_counts, variants
 from genrw.grammar.expr_tree import Binary, Const, Expr, ListExpr, Name, children
 from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
 
@@ -109,7 +109,8 @@ def _grows(library: Library, rules: Sequence[RuleDecl], others: Sequence[Directi
 
 def _keeps_growing(library: Library, seeds: Sequence[RuleDecl], rules: Sequence[RuleDecl]) -> bool:
     operators = frozenset().union(*(_operators(library, rule) for rule in rules))
-    spelled = [v for rule in rules for v in variants(rule, library, _WIDEST, operators)]
+    counts = {rule.name: rest_counts(rule, library, _WIDEST, operators) for rule in rules}
+    spelled = [v for rule in rules for v in variants(rule, library, counts[rule.name])]
     names = {rule.name for rule in seeds}
     for variant in {v.key: v for v in spelled if v.rule.name in names}.values():
         trial = _Trial(library, spelled)

@@ -31,6 +31,7 @@ def test_blocks(path: Path, library: Library, pytestconfig: pytest.Config) -> No
     text = path.read_text(encoding="utf-8")
     page = Page(path.name, library)
     page.run(text)
+    assert "genrw failed" not in repaired(text, page.repairs), "no page shows a fault of genrw, updated or not"
     if pytestconfig.getoption("--update-golden"):
         path.write_text(repaired(text, page.repairs), encoding="utf-8")
         return
