@@ -96,6 +96,22 @@ def build_module(
     )
 
 
+def module_values(
+    module: tree.Module, library: Library, default_target: str, modules: Mapping[str, tree.Module]
+) -> tuple[list[Node], list[Diagnostic]]:
+    """The values of a module that can be typed, in order, and all that is wrong with the others."""
+    try:
+        header = _header(module, library)
+        schedule = header.get("schedule", {})
+        target = library.target(header.get("target", default_target))
+    except GenrwError as problem:
+        return [], list(problem.diagnostics)
+    context = {"target": target, "schedule": Record.of(schedule) if schedule else EMPTY}
+    builder = _Builder(library, context, modules, "stage" in header)
+    builder.instructions(module, None)
+    return builder.made, builder.problems
+
+
 def infer_stage(library: Library, ops: Sequence[str]) -> str:
     """The stage of a module without a header: the latest of the stages at which its operators first appear."""
     order = {stage: i for i, stage in enumerate(library.stages)}
@@ -185,6 +201,7 @@ class _Builder:
         self.parameters: list[Node] = []
         self.written: list[str] = []
         self.problems: list[Diagnostic] = []
+        self.made: list[Node] = []
         self.calling: list[str] = []
         self.printed = printed
         self.returned: tuple[str, ...] = ()
@@ -230,6 +247,7 @@ class _Builder:
             except GenrwError as problem:
                 self.problems.extend(problem.diagnostics)
                 made = []
+            self.made += made
             self.bind(instruction, made, scope)
         return results
 

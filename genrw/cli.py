@@ -254,6 +254,14 @@ def fmt(
     return format_files(files or (), check, diff)
 
 
+@app.command("lsp")
+def lsp_command(rules: Rules = None, no_shipped_rules: NoShipped = False) -> int:
+    """Answer an editor: the language server, over standard input and output."""
+    from genrw.editor.start import start
+
+    return start(rules or (), not no_shipped_rules)
+
+
 @rules_app.command("list")
 def list_rules(rules: Rules = None, no_shipped_rules: NoShipped = False, as_json: AsJson = False) -> int:
     """Show every rule: its stage, place, contract and what it says of itself."""

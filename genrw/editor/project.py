@@ -1,0 +1,228 @@
+"""What an editor has open, and what can be said of it: trees, names, types and findings of each text.
+
+A rule file is looked at together with the shipped rules, the folders of the call, and its own folder. What is open counts
+as it stands in the editor, also where other files are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from genrw.editor.symbols import Occurrence, program_names, rule_names
+from genrw.engine.build import build_file, module_values
+from genrw.engine.check import check_rules
+from genrw.engine.check_imports import check_imports
+from genrw.engine.ir import Node
+from genrw.engine.library import Library, build_library
+from genrw.engine.lint.check import lint
+from genrw.formatting import PROGRAM, RULES
+from genrw.grammar.diagnostics import Diagnostic, GenrwError
+from genrw.grammar.gen import parse_gen
+from genrw.grammar.gen_tree import File
+from genrw.grammar.read import read_text
+from genrw.grammar.rw import parse_rw
+from genrw.grammar.rw_tree import ImportDecl, RuleFile
+from genrw.program import DEFAULT_TARGET
+from genrw.rulesets import rule_texts, shipped_folder
+
+_FILES = 500
+"""How many programs of a folder are looked through for a name."""
+
+_parsed_rules = lru_cache(maxsize=512)(parse_rw)
+
+
+@dataclass
+class Analysis:
+    """What is known of one text; `values` are those of a program by the place where their instruction begins."""
+
+    library: Library
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    names: list[Occurrence] = field(default_factory=list)
+    values: Mapping[int, Node] = field(default_factory=dict)
+
+    def at(self, offset: int) -> list[Occurrence]:
+        """The names at a place, those of programs' values before those of operators."""
+        return [o for o in self.names if o.span.start <= offset <= o.span.end]
+
+
+class Project:
+    """The open texts over those on disk."""
+
+    def __init__(self, folders: Sequence[Path] = (), shipped: bool = True) -> None:
+        self.folders = [folder.resolve() for folder in folders]
+        self.shipped = shipped
+        self.open: dict[Path, str] = {}
+        self._good: dict[Path, RuleFile] = {}
+        self._known: dict[Path, Analysis] = {}
+
+    def edit(self, path: Path, text: str) -> None:
+        """A text as it stands in the editor now."""
+        if self.open.get(path) != text:
+            self.open[path] = text
+            self._known.clear()
+
+    def close(self, path: Path) -> None:
+        """A text that is to be taken from the disk again."""
+        self.open.pop(path, None)
+        self._good.pop(path, None)
+        self._known.clear()
+
+    def analysis(self, path: Path) -> Analysis:
+        """All that is known of an open text; never raises for what is wrong with it."""
+        if path not in self._known:
+            self._known[path] = self._rules(path) if path.suffix == RULES else self._program(path)
+        return self._known[path]
+
+    # ---- rule files
+
+    def path_of(self, name: str) -> Path:
+        """Where a rule file lies whose name diagnostics quote."""
+        path = Path(name)
+        inside = path.parts[:1] == (shipped_folder().name,)
+        shipped = shipped_folder().joinpath(*path.parts[1:])
+        return shipped if inside and not path.exists() and shipped.exists() else path.resolve()
+
+    def _trees(self, path: Path | None) -> tuple[list[RuleFile], list[Diagnostic]]:
+        """The rule files that belong to a text, and what is wrong with those that cannot be read."""
+        folders = list(self.folders)
+        inside = [*folders, *([shipped_folder().resolve()] if self.shipped else [])]
+        if path is not None and path.suffix == RULES and not any(f in path.parents for f in inside):
+            folders.append(path.parent)
+        texts: dict[Path, tuple[str, str]] = {}
+        try:
+            for name, text in (t for group in _on_disk(tuple(folders), self.shipped) for t in group):
+                texts[self.path_of(name)] = name, text
+        except GenrwError:
+            texts = {self.path_of(n): (n, t) for group in _on_disk((), self.shipped) for n, t in group}
+        for opened, text in self.open.items():
+            if opened in texts:
+                texts[opened] = texts[opened][0], text
+            elif opened == path and path.suffix == RULES:
+                texts[opened] = str(opened), text
+        return self._parse_all(texts)
+
+    def _parse_all(self, texts: Mapping[Path, tuple[str, str]]) -> tuple[list[RuleFile], list[Diagnostic]]:
+        trees: list[RuleFile] = []
+        problems: list[Diagnostic] = []
+        for path, (name, text) in texts.items():
+            try:
+                self._good[path] = _parsed_rules(text, name)
+            except GenrwError as problem:
+                problems += problem.diagnostics
+            if path in self._good:
+                trees.append(self._good[path])
+        return trees, problems
+
+    def library(self, path: Path | None) -> tuple[Library, list[RuleFile], list[Diagnostic]]:
+        """The library that a text is looked at with, as far as its files can be read; what is wrong with them."""
+        trees, problems = self._trees(path)
+        try:
+            return build_library(trees), trees, problems
+        except GenrwError as problem:
+            own = [tree for tree in trees if self.path_of(tree.span.source.name) != path]
+            return _least(own), trees, [*problems, *problem.diagnostics]
+
+    def _rules(self, path: Path) -> Analysis:
+        library, trees, problems = self.library(path)
+        found = Analysis(library, self._here(problems, path))
+        tree = next((t for t in trees if self.path_of(t.span.source.name) == path), None)
+        if tree is None:
+            return found
+        found.names = list(rule_names(tree, library))
+        if not found.diagnostics:
+            declared = {id(d) for d in tree.declarations}
+            told = check_rules(library, [rule for rule in library.rules if id(rule) in declared])
+            told += check_imports(library, [d for d in tree.declarations if isinstance(d, ImportDecl)])
+            found.diagnostics = self._here(told, path)
+        return found
+
+    def lint(self, path: Path) -> list[Diagnostic]:
+        """What the checks of all rules together find in one file."""
+        library, _, problems = self.library(path)
+        if self._here(problems, path):
+            return []
+        return self._here((f.diagnostic for f in lint(library)), path)
+
+    def _here(self, diagnostics: Iterable[Diagnostic], path: Path) -> list[Diagnostic]:
+        """Those of the findings that are about one file."""
+        return [d for d in diagnostics if d.span is not None and self.path_of(d.span.source.name) == path]
+
+    # ---- programs
+
+    def _program(self, path: Path) -> Analysis:
+        library, _, _ = self.library(path)
+        try:
+            file = parse_gen(self.open.get(path, ""), str(path))
+        except GenrwError as problem:
+            return Analysis(library, list(problem.diagnostics))
+        values, problems = _values(file, library)
+        if not problems:
+            problems = _build_problems(file, library)
+        return Analysis(library, problems, list(program_names(file)), values)
+
+    def elsewhere(self, path: Path, roots: Iterable[Path]) -> Iterator[tuple[Path, list[Occurrence]]]:
+        """The names of all other texts: rule files, open programs, and programs in the editor's folders."""
+        library, trees, _ = self.library(path)
+        for tree in trees:
+            yield self.path_of(tree.span.source.name), list(rule_names(tree, library))
+        programs = {p: None for root in roots for p in _programs(root)} | {
+            p: None for p in self.open if p.suffix == PROGRAM
+        }
+        for program in programs:
+            try:
+                text = self.open[program] if program in self.open else read_text(program).text
+                yield program, list(program_names(parse_gen(text, str(program))))
+            except GenrwError:
+                continue
+
+
+@lru_cache(maxsize=8)
+def _on_disk(folders: tuple[Path, ...], shipped: bool) -> tuple[tuple[tuple[str, str], ...], ...]:
+    """The rule files of folders as they were when first asked for; `forget` has them read again."""
+    with_rules = [f for f in folders if next(f.rglob(f"*{RULES}"), None) is not None]
+    return rule_texts(with_rules, shipped=shipped)
+
+
+def forget() -> None:
+    """Files on disk have changed."""
+    _on_disk.cache_clear()
+
+
+def _programs(root: Path) -> list[Path]:
+    found = (
+        p for p in root.rglob(f"*{PROGRAM}") if not any(part.startswith(".") for part in p.relative_to(root).parts)
+    )
+    return [p.resolve() for _, p in zip(range(_FILES), found, strict=False)]
+
+
+def _least(trees: list[RuleFile]) -> Library:
+    """A library of files that fit together, at the least of none."""
+    try:
+        return build_library(trees)
+    except GenrwError:
+        return build_library([])
+
+
+def _values(file: File, library: Library) -> tuple[dict[int, Node], list[Diagnostic]]:
+    modules = {module.name: module for module in file.modules}
+    values: dict[int, Node] = {}
+    problems: list[Diagnostic] = []
+    for module in file.modules:
+        try:
+            made, wrong = module_values(module, library, DEFAULT_TARGET, modules)
+        except GenrwError as problem:
+            made, wrong = [], list(problem.diagnostics)
+        values |= {node.span.start: node for node in made}
+        problems += wrong
+    return values, problems
+
+
+def _build_problems(file: File, library: Library) -> list[Diagnostic]:
+    try:
+        build_file(file, library, DEFAULT_TARGET)
+    except GenrwError as problem:
+        return list(problem.diagnostics)
+    return []

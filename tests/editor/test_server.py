@@ -1,0 +1,218 @@
+"""The language server, driven over its protocol."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from client import Editor
+
+pytest.importorskip("pygls")
+
+RULES = """\
+stage simplify
+
+/// Half of it.
+let half_of(n) = n / 2
+
+/// Twice the root.
+op twice_root(x: T) -> T where T: real
+  role pointwise
+  means 2 * sqrt(x)
+
+/// A sum of roots.
+rule sum_of_roots
+  r@add(sqrt(x), sqrt(y)) when r.lens == x.lens and half_of(x.rank) > limit
+  => twice_root[](x)
+  with limit = y.rank
+
+/// Moves twice.
+rule again
+  transpose[permutation](twice_root(x))
+  => twice_root(transpose[permutation](x))
+"""
+
+PROGRAM = """\
+# 𝔸 program
+x = @param:x -> half{8, 4}
+root = twice_root(x)
+s = reduce_sum[axes={1}](root)
+@return(s)
+"""
+
+
+@pytest.fixture(scope="module")
+def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
+    folder = tmp_path_factory.mktemp("work")
+    (folder / "rules").mkdir()
+    (folder / "rules" / "mine.rw").write_text(RULES)
+    made = Editor(folder, "--rules", str(folder / "rules"))
+    made.open("rules/mine.rw", RULES)
+    made.open("a.gen", PROGRAM)
+    yield made
+    assert made.close() == 0
+
+
+def start(place: Any) -> tuple[int, int]:
+    return place["range"]["start"]["line"], place["range"]["start"]["character"]
+
+
+def find(text: str, word: str, nth: int = 0) -> tuple[int, int]:
+    """Line and column of a word."""
+    at = -1
+    for _ in range(nth + 1):
+        at = text.index(word, at + 1)
+    return text.count("\n", 0, at), at - (text.rfind("\n", 0, at) + 1)
+
+
+def test_what_it_can_do(editor: Editor) -> None:
+    offered = {name for name, value in editor.capabilities.items() if value}
+    wanted = ("hover", "definition", "references", "rename", "completion", "documentFormatting")
+    assert {f"{name}Provider" for name in wanted} <= offered
+
+
+def test_findings_as_one_types(editor: Editor) -> None:
+    assert editor.open("b.gen", PROGRAM) == []
+    (found,) = editor.change("b.gen", PROGRAM.replace("reduce_sum", "reduce_some"))
+    assert found["message"].startswith("unknown operator `reduce_some`\nhelp: did you mean `reduce_")
+    assert (start(found), found["range"]["end"]["character"]) == ((3, 4), 15)
+    assert editor.change("b.gen", PROGRAM) == []
+
+
+def test_findings_on_rules(editor: Editor) -> None:
+    name = "rules/other.rw"
+    text = "stage simplify\n\nrule mine\n  neg(neg(x))\n  => x\n"
+    assert editor.open(name, text) == []
+    (again,) = editor.wait(name, 1)
+    assert again["message"].startswith("`mine` does the same as `negated_twice`")
+    (found,) = editor.change(name, text.replace("=> x", "=> nag(x)"))
+    assert found["message"].startswith("unknown operator `nag`")
+    (found,) = editor.change(name, text.replace("=> x", "=> nag(x"))
+    assert "never closed" in found["message"]
+    editor.tell("textDocument/didClose", {"textDocument": {"uri": editor.uri(name)}})
+    (editor.folder / name).unlink()
+
+
+def test_hover(editor: Editor) -> None:
+    def hover(name: str, text: str, word: str, nth: int = 0) -> str:
+        line, column = find(text, word, nth)
+        return str(editor.at("hover", name, line, column)["contents"]["value"])
+
+    assert "s: half{8, 1}" in hover("a.gen", PROGRAM, "s = ")
+    assert "root: half{8, 4}" in hover("a.gen", PROGRAM, "root)")
+    operator = hover("a.gen", PROGRAM, "twice_root")
+    assert "op twice_root(x: T) -> T where T: real" in operator
+    assert "Twice the root." in operator
+    assert "reduce_{op: monoid}" in hover("a.gen", PROGRAM, "reduce_sum")
+    assert "Half of it." in hover("rules/mine.rw", RULES, "half_of", 1)
+    assert "operand of `sqrt`" in hover("rules/mine.rw", RULES, "x.lens")
+    assert "Moves twice." in hover("rules/mine.rw", RULES, "again")
+
+
+def test_definition(editor: Editor) -> None:
+    line, column = find(PROGRAM, "root)")
+    (place,) = editor.at("definition", "a.gen", line, column)
+    assert (place["uri"], start(place)) == (editor.uri("a.gen"), find(PROGRAM, "root ="))
+    (place,) = editor.at("definition", "a.gen", *find(PROGRAM, "twice_root"))
+    assert (place["uri"], start(place)) == (editor.uri("rules/mine.rw"), find(RULES, "twice_root"))
+    (place,) = editor.at("definition", "a.gen", *find(PROGRAM, "reduce_sum"))
+    assert place["uri"].endswith("/rules/ops/reduce.rw")
+    (place,) = editor.at("definition", "rules/mine.rw", *find(RULES, "limit", 0))
+    assert start(place) == find(RULES, "limit", 1)
+
+
+def test_references(editor: Editor) -> None:
+    asked = {"context": {"includeDeclaration": True}}
+    found = editor.at("references", "rules/mine.rw", *find(RULES, "twice_root"), **asked)
+    mine = [start(f) for f in found if f["uri"] == editor.uri("rules/mine.rw")]
+    assert mine == [find(RULES, "twice_root", n) for n in range(4)]
+    assert find(PROGRAM, "twice_root") in [start(f) for f in found if f["uri"] == editor.uri("a.gen")]
+    found = editor.at("references", "rules/mine.rw", *find(RULES, "half_of"), context={"includeDeclaration": False})
+    assert [start(f) for f in found] == [find(RULES, "half_of", 1)]
+
+
+def renamed(editor: Editor, name: str, place: tuple[int, int], new: str) -> dict[str, Any] | None:
+    """What is changed in each text, or None."""
+    edit = editor.at("rename", name, *place, newName=new)
+    return None if edit is None else edit["changes"]
+
+
+def applied(text: str, edits: list[Any]) -> str:
+    lines = text.split("\n")
+    for edit in sorted(edits, key=lambda e: start(e), reverse=True):
+        line, column = start(edit)
+        end = edit["range"]["end"]["character"]
+        lines[line] = lines[line][:column] + edit["newText"] + lines[line][end:]
+    return "\n".join(lines)
+
+
+def test_rename(editor: Editor) -> None:
+    changes = renamed(editor, "a.gen", find(PROGRAM, "root ="), "deep")
+    assert changes is not None
+    text = PROGRAM.replace("root =", "deep =").replace("(root)", "(deep)")
+    assert applied(PROGRAM, changes[editor.uri("a.gen")]) == text
+    changes = renamed(editor, "rules/mine.rw", find(RULES, "twice_root"), "doubled")
+    assert changes is not None
+    assert applied(RULES, changes[editor.uri("rules/mine.rw")]) == RULES.replace("twice_root", "doubled")
+    assert applied(PROGRAM, changes[editor.uri("a.gen")]) == PROGRAM.replace("twice_root", "doubled")
+    changes = renamed(editor, "rules/mine.rw", find(RULES, "permutation"), "perm")
+    assert changes is not None
+    assert applied(RULES, changes[editor.uri("rules/mine.rw")]) == RULES.replace("[permutation]", "[permutation=perm]")
+
+
+def test_what_is_not_renamed(editor: Editor) -> None:
+    assert renamed(editor, "a.gen", find(PROGRAM, "reduce_sum"), "other") is None
+    assert renamed(editor, "rules/mine.rw", find(RULES, "sqrt", 1), "other") is None, "a shipped operator"
+    assert renamed(editor, "a.gen", find(PROGRAM, "root ="), "a b") is None
+
+
+def test_completion(editor: Editor) -> None:
+    def offered(name: str, place: tuple[int, int]) -> set[str]:
+        return {item["label"] for item in editor.at("completion", name, *place)["items"]}
+
+    line, column = find(PROGRAM, "reduce_sum")
+    assert {"twice_root", "softmax", "@return"} <= offered("a.gen", (line, column + 2))
+    assert offered("a.gen", find(PROGRAM, "axes")) == {"axes"}
+    line, column = find(PROGRAM, "half")
+    assert {"half", "bf16"} <= offered("a.gen", (line, column))
+    line, column = find(RULES, "x.lens")
+    assert "lens" in offered("rules/mine.rw", (line, column + 2))
+    assert {"half_of", "broadcast_lens", "limit", "when"} <= offered("rules/mine.rw", (line, column))
+    assert "lanewise" in offered("rules/mine.rw", (0, 8))
+
+
+def test_formatting(editor: Editor) -> None:
+    options = {"tabSize": 2, "insertSpaces": True}
+    editor.open("c.gen", "x=@param:x->half{4}\n@return( x )\n")
+    asked = {"textDocument": {"uri": editor.uri("c.gen")}, "options": options}
+    (edit,) = editor.ask("textDocument/formatting", asked)
+    assert edit["newText"] == "x = @param:x -> half{4}\n@return(x)\n"
+    editor.change("c.gen", edit["newText"])
+    assert editor.ask("textDocument/formatting", asked) == []
+    editor.change("c.gen", "x = (\n")
+    assert editor.ask("textDocument/formatting", asked) is None
+
+
+JUNK = ("(", "]", "{", "\n", '"', "@", "=>", "𝔸", "\r", "\0", "when ", "rule ", "..", "\u2028", "x.")
+ASKED = ("hover", "definition", "completion", "prepareRename")
+
+
+def test_it_never_dies(editor: Editor) -> None:
+    """Damaged texts and places that are none: every question has an answer, and the server lives on."""
+    rng = random.Random(5)
+    for name, text in (("d.gen", PROGRAM), ("d.rw", RULES)):
+        editor.open(name, text)
+        for _ in range(25):
+            at = rng.randrange(len(text) + 1)
+            cut = rng.choice((0, 0, 1, 9))
+            damaged = text[:at] + rng.choice(JUNK) + text[at + cut :]
+            editor.change(name, damaged)
+            place = (rng.randrange(-1 + 1, 25), rng.randrange(90))
+            for method in ASKED:
+                editor.at(method, name, *place)
+            editor.at("references", name, *place, context={"includeDeclaration": True})
+            editor.at("rename", name, *place, newName="new")
+    assert editor.process.poll() is None
+    assert editor.change("d.gen", PROGRAM) == []
