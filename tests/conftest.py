@@ -18,6 +18,13 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files instead of comparing with them")
+    parser.addoption("--all-plans", action="store_true", help="check a thousand random plans of kernels, not a few")
+
+
+@pytest.fixture(scope="session")
+def all_plans(request: pytest.FixtureRequest) -> bool:
+    """Whether many random plans are asked for, or those that take seconds."""
+    return bool(request.config.getoption("--all-plans"))
 
 
 @pytest.fixture(scope="session")
