@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import mul, or_
 from typing import Any
 
 from genrw.engine.infer import TypeProblem, infer
@@ -21,12 +22,34 @@ _LEAST_COST = 1e-6
 
 @dataclass
 class _Best:
-    """The best term found for a class: its node and all classes its term uses, with what each costs."""
+    """The best term found for a class: its node, and all classes that its term uses as bits of numbers, one for each
+    price."""
 
     total: float
     order: tuple[Any, ...]
     node: ENode
-    members: dict[int, float]
+    members: tuple[int, ...]
+    all: int
+
+
+class _Bits:
+    """The classes below a root as bits, and the prices of their nodes, the lowest first."""
+
+    def __init__(self, numbers: Sequence[int], prices: Iterable[float]) -> None:
+        self.of = {number: 1 << place for place, number in enumerate(numbers)}
+        self.prices = sorted(set(prices))
+        self.level = {price: place for place, price in enumerate(self.prices)}
+
+    def total(self, members: Sequence[int], all_: int) -> float:
+        """The price of all classes together; one that two operands use with different nodes has the lower price."""
+        counts = [bits.bit_count() for bits in members]
+        if sum(counts) != all_.bit_count():
+            seen = 0
+            for level, bits in enumerate(members):
+                counts[level] = (bits & ~seen).bit_count()
+                seen |= bits
+        # Rounded so that the order in which costs were added cannot decide between equals.
+        return round(sum(map(mul, self.prices, counts)), 9)
 
 
 class Extractor:
@@ -99,48 +122,54 @@ class Extractor:
         for number in reachable:
             for operand in dict.fromkeys(self._below(number)):
                 users.setdefault(operand, []).append(number)
+        prices = (self._cost(node) for number in reachable for node in self.graph.classes.get(number, ()))
+        bits = _Bits(reachable, (price for price in prices if price is not None))
         best: dict[int, _Best] = {}
         queue = dict.fromkeys(reachable)
         while queue:
             number = next(iter(queue))
             del queue[number]
-            if self._improve(number, best):
+            if self._improve(number, best, bits):
                 queue.update(dict.fromkeys(users.get(number, ())))
         return best
 
-    def _improve(self, number: int, best: dict[int, _Best]) -> bool:
+    def _improve(self, number: int, best: dict[int, _Best], bits: _Bits) -> bool:
         """Find the best term of one class from the present bests of its operands; says whether it got better."""
         found = best.get(number)
         changed = False
         for node in self.graph.classes.get(number, ()):
-            candidate = self._candidate(number, node, best, found)
+            candidate = self._candidate(number, node, best, bits, found)
             if candidate is not None:
                 found, changed = candidate, True
         if changed and found is not None:
             best[number] = found
         return changed
 
-    def _candidate(self, number: int, node: ENode, best: Mapping[int, _Best], found: _Best | None) -> _Best | None:
+    def _candidate(
+        self, number: int, node: ENode, best: Mapping[int, _Best], bits: _Bits, found: _Best | None
+    ) -> _Best | None:
         """The term of a node over the present bests of its operands, None if there is none or `found` is better."""
         cost = self._cost(node)
         if cost is None:
             return None
-        members = {number: cost}
+        own = bits.of[number]
+        used, all_ = [0] * len(bits.prices), own
         for operand in node.operands:
             below = best.get(operand)
-            if below is None or number in below.members:
+            if below is None or own & below.all:
                 return None
             if found is not None and below.total > found.total:
                 return None
-            members.update(below.members)
-        # Rounded so that the order in which costs were added cannot decide between equals.
-        total = round(sum(members.values()), 9)
+            used = list(map(or_, used, below.members))
+            all_ |= below.all
+        used[bits.level[cost]] |= own
+        total = bits.total(used, all_)
         if found is not None and total > found.total:
             return None
         order = self._order(number, node)
         if found is not None and total == found.total and order >= found.order:
             return None
-        return _Best(total, order, node, members)
+        return _Best(total, order, node, tuple(used), all_)
 
     def _cost(self, node: ENode) -> float | None:
         """What one node costs, None if the stage's output may not hold it."""

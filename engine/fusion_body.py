@@ -45,8 +45,10 @@ class Body:
     def __post_init__(self) -> None:
         graph = self.graph
         self.elements, self.rows = graph.counts(self.kernel.space, self.kernel.outputs[0])
-        self.operations = sum(map(self.work_of, self.made))
-        self.bytes = sum(map(self.bytes_of, self.loaded)) + sum(graph.bytes[i] for i in self.kernel.outputs)
+        # Written out, since most of a search's time is spent here.
+        count, roots, work = (self.elements, self.rows), graph.roots, graph.work
+        self.operations = sum([work[i] * count[roots[place]] for i, place in self.made])
+        self.bytes = sum(map(self.bytes_of, self.loaded)) + sum([graph.bytes[i] for i in self.kernel.outputs])
         self.time = graph.time(self.bytes, self.operations)
 
     def count(self, place: int) -> int:
@@ -84,11 +86,10 @@ class Body:
     @cached_property
     def uses(self) -> dict[Need, int]:
         """How many of the values that a kernel makes need each value, and whether it is an output."""
-        found: dict[Need, int] = {}
-        for i, place in self.own.items():
-            found[i, place] = 1
-        for i, place in self.made:
-            for need in self.graph.below(self.kernel.space, i, place) or ():
+        found: dict[Need, int] = dict.fromkeys(self.own.items(), 1)
+        below = self.graph.below_in(self.kernel.space)
+        for made in self.made:
+            for need in below(made) or ():
                 found[need] = found.get(need, 0) + 1
         return found
 
@@ -101,6 +102,7 @@ class Body:
         moved, operations = self.bytes, self.operations
         left = dict[Need, int]()
         folds = sum(1 for value, _ in self.made if value in self.graph.fold_space)
+        below_of = self.graph.below_in(self.kernel.space)
         stack = [need for need in self.made if need[0] == i]
         for need in stack:
             moved += self.bytes_of(need)
@@ -111,7 +113,7 @@ class Body:
                 continue
             operations -= self.work_of(need)
             folds -= need[0] in self.graph.fold_space
-            for below in self.graph.below(self.kernel.space, *need) or ():
+            for below in below_of(need) or ():
                 left[below] = left.get(below, self.uses[below]) - 1
                 if not left[below] and below[0] != i:
                     stack.append(below)
@@ -151,24 +153,26 @@ def _descend(
     graph: FusionGraph, kernel: Kernel, own: dict[int, int], stored: Collection[int], missing: list[Need]
 ) -> tuple[dict[Need, None], dict[Need, None]]:
     """Walk down from a kernel's outputs to what it loads: each value once for each place where it is needed."""
-    space, given, below = kernel.space, graph.given, graph.below
+    given, below = graph.given, graph.below_in(kernel.space)
     stack: list[Need] = list(own.items())
+    seen: set[Need] = set()
     made: dict[Need, None] = {}
     loaded: dict[Need, None] = {}
     while stack:
         need = stack.pop()
-        if need in made or need in loaded:
+        if need in seen:
             continue
+        seen.add(need)
         i = need[0]
         if given[i] or (i in stored and i not in own):
             loaded[need] = None
             continue
-        needs = below(space, i, need[1])
+        needs = below(need)
         if needs is None or len(made) >= MOST_VALUES:
             missing.append(need)
             continue
         made[need] = None
-        stack.extend(needs)
+        stack += needs
     return made, loaded
 
 

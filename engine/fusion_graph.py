@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from genrw.engine.dtypes import DTYPES
@@ -62,7 +62,7 @@ class FusionGraph:
         self.work = [self._work(i, library) for i in range(len(self.nodes))]
         self.roots = [ELEMENT, ROW]
         self._elsewhere: dict[tuple[int, int, int], int] = {}
-        self._below: dict[tuple[int, int, int], tuple[Need, ...] | None] = {}
+        self._below: dict[int, _Below] = {}
         self._homes: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def _work(self, i: int, library: Library) -> float:
@@ -108,12 +108,17 @@ class FusionGraph:
 
     def below(self, space: int, i: int, place: int) -> tuple[Need, ...] | None:
         """What a value needs to be made at a place in a kernel of a space; None if no rule makes it there."""
-        key = (space, i, place)
-        if key not in self._below:
-            self._below[key] = self._needed(space, i, place)
-        return self._below[key]
+        return self.below_in(space)((i, place))
 
-    def _needed(self, space: int, i: int, place: int) -> tuple[Need, ...] | None:
+    def below_in(self, space: int) -> Callable[[Need], tuple[Need, ...] | None]:
+        """What values need to be made in kernels of one space."""
+        known = self._below.get(space)
+        if known is None:
+            known = self._below[space] = _Below(self, space)
+        return known.__getitem__
+
+    def needed(self, space: int, i: int, place: int) -> tuple[Need, ...] | None:
+        """As `below`, found out anew."""
         needs = self.needs.get((i, place, space) if place < ELSEWHERE else (i, ELEMENT, FLAT))
         if needs is None:
             return None
@@ -154,3 +159,15 @@ class FusionGraph:
     def name(self, i: int) -> str:
         """How messages call a value."""
         return self.nodes[i].name or self.nodes[i].op
+
+
+class _Below(dict[Need, "tuple[Need, ...] | None"]):
+    """What values need in kernels of one space, found out once."""
+
+    def __init__(self, graph: FusionGraph, space: int) -> None:
+        super().__init__()
+        self.graph, self.space = graph, space
+
+    def __missing__(self, need: Need) -> tuple[Need, ...] | None:
+        found = self[need] = self.graph.needed(self.space, *need)
+        return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, product
+from math import inf
 
 from genrw.engine.fusion_body import Body, Kernel, body_of
 from genrw.engine.fusion_graph import FLAT, FusionGraph
@@ -41,7 +42,7 @@ class Plan:
     @property
     def time(self) -> float:
         """The predicted time of all kernels, in microseconds."""
-        return sum(body.time for body in self.bodies.values())
+        return _time(self.bodies.values())
 
     def begin(self, bodies: Sequence[Body]) -> None:
         """Take over kernels as the first plan."""
@@ -56,14 +57,10 @@ class Plan:
 
     def change(self, drop: Sequence[int], add: Sequence[Kernel], least: float = _LEAST_GAIN) -> bool:
         """Replace kernels by others if the plan stays legal and gets cheaper by `least`; says whether it was done."""
-        overlay = self._rated(drop, add)
+        overlay = self._rated(drop, add, least)
         if overlay is None:
             return False
         new, affected = overlay
-        before = sum(self.bodies[k].time for k in (*drop, *affected))
-        after = sum(body.time for body in new) + sum(body.time for body in affected.values())
-        if after > before - least:
-            return False
         numbered = {self._next + n: made for n, made in enumerate(new)}
         undo = self._put(drop, numbered, affected)
         if self._cyclic([*numbered, *affected]):
@@ -78,25 +75,44 @@ class Plan:
         if overlay is None:
             return None
         new, affected = overlay
-        before = sum(self.bodies[k].time for k in (*drop, *affected))
-        return before - sum(body.time for body in new) - sum(body.time for body in affected.values())
+        return self._times((*drop, *affected)) - _time(new) - _time(affected.values())
 
-    def _rated(self, drop: Sequence[int], add: Sequence[Kernel]) -> tuple[list[Body], dict[int, Body]] | None:
-        """The bodies of new kernels and of those that a change concerns; None if one of them is not legal."""
+    def _times(self, kernels: Iterable[int]) -> float:
+        return _time(self.bodies[k] for k in kernels)
+
+    def _rated(
+        self, drop: Sequence[int], add: Sequence[Kernel], least: float | None = None
+    ) -> tuple[list[Body], dict[int, Body]] | None:
+        """The bodies of new kernels and of those that a change concerns; None if one of them is not legal, or if the
+        change would not save `least`."""
         removed = {i for k in drop for i in self.kernel(k).outputs}
         stored = {i for kernel in add for i in kernel.outputs}
         concerned = {k: None for i in sorted(removed ^ stored) for k in self.met[i] if k not in drop}
+        most = self._times((*drop, *concerned)) - least if least is not None else inf
         kept = {i: self.owner.pop(i) for i in removed}
         self.owner.update(dict.fromkeys(stored, -1))
         try:
-            new = [body_of(self.graph, kernel, self.owner) for kernel in add]
-            affected = {k: body_of(self.graph, self.kernel(k), self.owner) for k in concerned}
+            bodies = self._within(most, [*add, *map(self.kernel, concerned)])
         finally:
             for i in stored:
                 del self.owner[i]
             self.owner.update(kept)
-        legal = all(body.legal for body in new) and all(body.legal for body in affected.values())
-        return (new, affected) if legal else None
+        if bodies is None:
+            return None
+        return bodies[: len(add)], dict(zip(concerned, bodies[len(add) :], strict=True))
+
+    def _within(self, most: float, kernels: Sequence[Kernel]) -> list[Body] | None:
+        """The bodies of kernels; None if one is not legal, or if all together take longer than `most`."""
+        # No kernel is faster than a launch: most changes that do not pay are given up after the first body.
+        time = self.graph.machine.launch * len(kernels)
+        bodies = []
+        for kernel in kernels:
+            body = body_of(self.graph, kernel, self.owner)
+            time += body.time - self.graph.machine.launch
+            if not body.legal or time > most:
+                return None
+            bodies.append(body)
+        return bodies
 
     def _put(
         self, drop: Iterable[int], new: Mapping[int, Body], affected: Mapping[int, Body]
@@ -172,6 +188,10 @@ class Plan:
             stack.append((k, True))
             stack.extend((b, False) for b in sorted(set(self.before(k)), reverse=True) if b not in done)
         return found
+
+
+def _time(bodies: Iterable[Body]) -> float:
+    return sum(body.time for body in bodies)
 
 
 # ---- the first plan

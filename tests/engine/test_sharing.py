@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from random import Random
+
+import pytest
+
 from genrw.engine.sharing import Sharing
 from genrw.engine.stage import ENode
 
@@ -43,3 +47,46 @@ def test_an_illegal_node_is_not_taken() -> None:
     classes = {0: [node("root", 1)], 1: [alone, illegal], 2: [node("leaf")]}
     best = {0: classes[0][0], 1: alone, 2: classes[2][0]}
     assert improved(classes, best) == {0: "root", 1: "dear", 2: "leaf"}
+
+
+def total(root: int, program: dict[int, ENode]) -> float | None:
+    """What all that a root needs costs, by plain recursion; None if something needs itself."""
+    found: dict[int, float] = {}
+
+    def visit(number: int, above: tuple[int, ...]) -> bool:
+        if number in above:
+            return False
+        if number not in found:
+            if not all(visit(o, (*above, number)) for o in program[number].operands):
+                return False
+            found[number] = COSTS[program[number].op]
+        return True
+
+    return sum(found.values()) if visit(root, ()) else None
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_single_exchange_is_left_that_pays(seed: int) -> None:
+    """Random graphs, of classes that may be reached in circles."""
+    random = Random(seed)
+    size = random.randint(3, 14)
+    best = {
+        n: node(random.choice([*COSTS]), *random.sample(range(n), min(n, random.randint(0, 3)))) for n in range(size)
+    }
+    others = {
+        n: [node(random.choice([*COSTS]), *random.choices(range(size), k=random.randint(0, 2))) for _ in range(2)]
+        for n in best
+    }
+    classes = {n: [best[n], *(others[n] if random.random() < 0.5 else [])] for n in best}
+    root = size - 1
+    sharing = Sharing(root, classes, best, lambda n: COSTS.get(n.op))
+    program = sharing.improved()
+    left = total(root, program)
+    assert left is not None
+    before = total(root, best)
+    assert before is not None
+    assert left <= before
+    for number in program:
+        for other in classes[number]:
+            changed = total(root, {**best, **program, number: other})
+            assert changed is None or changed > left - 1e-6 or not all(o in program for o in other.operands)
