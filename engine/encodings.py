@@ -10,11 +10,14 @@ from genrw.engine.expr import member_uses
 from genrw.engine.facts import RANGE_FACTS, encode_facts
 from genrw.engine.library import Library, Operator
 from genrw.engine.relevance import built_operators
-from genrw.engine.variants import leaves, rest_counts, variants
+from genrw.engine.variants import leaves, nodes, rest_counts, variants
 from genrw.grammar.rw_tree import NumberPattern, RuleDecl
 
 RULES = "rules"
 """The egglog ruleset that the rules are in."""
+
+NARROW = 4
+"""Operands up to which terms and rules have one ruleset."""
 
 _DEMANDS_EACH = 1 << 20
 
@@ -61,7 +64,9 @@ class Encodings:
                 self.keys[number] = variant.key
                 self.builds[number] = built_operators(rule, variant.key, self.library)
             demands = place * _DEMANDS_EACH + i
-            encoded.append(encode(variant, demands, number, self.library, self.spans, RULES, self.watched))
+            widest = max((len(node.operands) for node in nodes(variant.left)), default=0)
+            ruleset = for_arity(RULES, widest)
+            encoded.append(encode(variant, demands, number, self.library, self.spans, ruleset, self.watched))
         return tuple(encoded)
 
     def _facts_of(self, operator: Operator) -> tuple[Encoded, ...]:
@@ -70,6 +75,12 @@ class Encodings:
             first = self._operator_places[name] * _DEMANDS_EACH
             self._facts[name] = tuple(encode_facts(operator, first, self.library, self.spans, RULES))
         return self._facts[name]
+
+
+def for_arity(ruleset: str, arity: int) -> str:
+    """The ruleset for terms of so many operands. Rules of many operands are slow even where they match nothing, so each
+    arity above a few has rulesets of its own, that run only where there are such terms."""
+    return ruleset if arity <= NARROW else f"{ruleset}{arity}"
 
 
 def _uses_ranges(rule: RuleDecl) -> bool:

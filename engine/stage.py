@@ -19,7 +19,7 @@ from genrw.engine.encode import (
     constructor,
     demand_table,
 )
-from genrw.engine.encodings import RULES, Encodings
+from genrw.engine.encodings import NARROW, RULES, Encodings, for_arity
 from genrw.engine.faults import fault, is_fault
 from genrw.engine.graph import GraphFacts
 from genrw.engine.interner import CONTEXT_SHIFT, Interner
@@ -115,6 +115,7 @@ class StageEngine:
         self.encoded: dict[int, Encoded] = {}
         self.keys: dict[int, str] = {}
         self.max_arity = -1
+        self.wide: list[int] = []
 
     # ---- declarations
 
@@ -144,8 +145,7 @@ class StageEngine:
             egg.Relation(sp, "why", ["T", "i64"]),
             egg.Relation(sp, "numbers", ["i64", "i64"]),
             *(egg.Relation(sp, name, ["i64", "i64"]) for name in (ACTIVE, FIRED) if self.watched),
-            egg.AddRuleset(sp, RULES),
-            egg.AddRuleset(sp, _LOAD),
+            *(egg.AddRuleset(sp, n) for n in dict.fromkeys(for_arity(s, k) for s in (RULES, _LOAD) for k in arities)),
         ]
         merges = {"ty": "min", "depth": "min", "uses": "max", "fold": "min", "order": "min", "varies": "min"}
         merges |= {"lo": "max", "hi": "min", "pow2": "max", "size": "min"}
@@ -180,7 +180,7 @@ class StageEngine:
         head: list[Any] = [egg.Set(sp, "node", [i], term), egg.Set(sp, "ty", [term], t)]
         head += [egg.Set(sp, "depth", [term], d), egg.Set(sp, "uses", [term], u)]
         head += [egg.Set(sp, "fold", [term], f), egg.Set(sp, "order", [term], o), egg.Set(sp, "varies", [term], v)]
-        return egg.RuleCommand(egg.Rule(sp, head, body, f"load {arity}", _LOAD))
+        return egg.RuleCommand(egg.Rule(sp, head, body, f"load {arity}", for_arity(_LOAD, arity)))
 
     def _members(self) -> dict[str, list[str]]:
         """Which operators belong to the classes that rules name, and the operators' numbers: rows of two tables."""
@@ -243,7 +243,7 @@ class StageEngine:
                 ]
                 rows.setdefault(f"program{len(node.operands)}", []).append("\t".join(map(str, fields)) + "\n")
         self._input(rows)
-        self._saturate_set(_LOAD)
+        self._load_terms({len(node.operands) for module in modules for node in module.nodes})
 
     def _input(self, rows: Mapping[str, Sequence[str]]) -> None:
         """Add rows to relations, through files: the fastest way in."""
@@ -265,34 +265,44 @@ class StageEngine:
             operators = (operator.decl for operator in self.library.operators.values())
             raise fault(problem, self.stage, [*self.rules, *operators]) from None
 
-    def _saturate_set(self, ruleset: str) -> None:
+    def _load_terms(self, arities: Iterable[int]) -> None:
+        """Make the terms of all rows, each after its operands; the few of many operands when the others are done."""
         sp = self.encodings.spans(NOWHERE)
-        self._run(egg.RunSchedule(egg.Saturate(sp, egg.Run(sp, egg.RunConfig(ruleset)))))
+        narrow = egg.Saturate(sp, egg.Run(sp, egg.RunConfig(_LOAD)))
+        wide = [egg.Run(sp, egg.RunConfig(for_arity(_LOAD, k))) for k in sorted(arities) if k > NARROW]
+        self._run(egg.RunSchedule(egg.Saturate(sp, egg.Sequence(sp, [narrow, *wide])) if wide else narrow))
 
     def _saturate(self, interner: Interner, kernels: int) -> Answered:
         """Run rules and answer their demands until nothing changes, within the limits."""
-        sp = self.encodings.spans(NOWHERE)
-        once = egg.Run(sp, egg.RunConfig(RULES))
-        several, single = (egg.RunSchedule(egg.Repeat(sp, n, once)) for n in (_ITERATIONS_A_STEP, 1))
         started = time.monotonic()
         answered = Answered()
         before = size = self._size()
         for _ in range(self.limits.rounds):
+            wide = self.wide
             # What grows fast is watched closely: memory could be gone before the next look.
-            report = self._run(single if size > _CALM_GROWTH * before else several)[0].report
+            report = self._run(self._rounds(1 if size > _CALM_GROWTH * before else _ITERATIONS_A_STEP))[0].report
             new = self._answer(interner, answered)
-            if not report.updated and not new:
+            before, size = size, self._size()
+            if not report.updated and not new and wide == self.wide:
                 return answered
             if time.monotonic() - started > self.limits.seconds:
                 raise self._exhausted(report, f"took more than {self.limits.seconds:.0f} s")
-            before, size = size, self._size()
             if size > self.limits.nodes_per_kernel * kernels:
                 raise self._exhausted(report, f"made more than {self.limits.nodes_per_kernel} nodes per kernel")
         raise self._exhausted(report, f"did not settle within {self.limits.rounds} rounds")
 
+    def _rounds(self, count: int) -> Any:
+        """Run all rules that can match so many times."""
+        sp = self.encodings.spans(NOWHERE)
+        sets = [RULES, *(for_arity(RULES, k) for k in self.wide)]
+        return egg.RunSchedule(egg.Repeat(sp, count, egg.Sequence(sp, [egg.Run(sp, egg.RunConfig(s)) for s in sets])))
+
     def _size(self) -> int:
+        """How many nodes there are; notes in `wide` which of many operands."""
         sizes = self._run(egg.PrintSize(self.encodings.spans(NOWHERE), None))[0].sizes
-        return sum(size for name, size in sizes if name.startswith("N"))
+        found = {name: size for name, size in sizes if name.startswith("N")}
+        self.wide = [k for k in range(NARROW + 1, self.max_arity + 1) if found.get(constructor(k))]
+        return sum(found.values())
 
     def _exhausted(self, report: Any, why: str) -> Exception:
         names = {r.name: r for r in self.rules}
@@ -424,5 +434,7 @@ def _numbers_alone(sp: Any, arities: Iterable[int]) -> list[Any]:
             egg.Eq(sp, e, egg.Call(sp, "Num", [n])),
         ]
         head = [egg.Change(sp, egg.Subsume(), constructor(arity), operands)]
-        commands.append(egg.RuleCommand(egg.Rule(sp, head, body, f"numbers stand alone {arity}", RULES)))
+        commands.append(
+            egg.RuleCommand(egg.Rule(sp, head, body, f"numbers stand alone {arity}", for_arity(RULES, arity)))
+        )
     return commands
