@@ -1,4 +1,5 @@
-"""What rules and declarations may ask of their surroundings: the target, the kernel's schedule and its space."""
+"""What rules and declarations may ask of their surroundings: the target, the kernel's schedule, its space and
+its parameters."""
 
 from __future__ import annotations
 
@@ -41,4 +42,4 @@ class LazyRecord:
 
 
 EMPTY = Record(())
-CONTEXT_NAMES = ("target", "schedule", "space", "policy")
+CONTEXT_NAMES = ("target", "schedule", "space", "policy", "parameters")

@@ -14,6 +14,7 @@ from genrw.engine.build import build_module
 from genrw.engine.context import EMPTY, Record
 from genrw.engine.encodings import Encodings
 from genrw.engine.ir import Module, Node, walk
+from genrw.engine.kernels import parameter_names
 from genrw.engine.library import Library
 from genrw.engine.relevance import relevant_rules
 from genrw.engine.space import space_record, with_space
@@ -102,6 +103,7 @@ class _Trial:
             "schedule": Record.of(module.schedule) if module.schedule else EMPTY,
             "space": space_record(module, self.library),
             "policy": policy or DEFAULT_POLICY,
+            "parameters": parameter_names(module),
         }
 
 

@@ -19,6 +19,11 @@ def given_parameters(module: Module, library: Library) -> dict[str, Node]:
     return {p.attribute("name"): p for p in module.parameters if p.attribute("name") not in written}
 
 
+def parameter_names(module: Module) -> tuple[str, ...]:
+    """The names of all parameters that a module has so far."""
+    return tuple(p.attribute("name") for p in module.parameters)
+
+
 def results(module: Module, library: Library) -> list[tuple[str, Node]]:
     """What a module returns: names, and the nodes that are of the results' types, in order."""
     if module.root.op == library.boundary("result").name:

@@ -6,6 +6,7 @@ and an offset. Layouts are closed under composition wherever the dimensions of b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -166,6 +167,12 @@ def layout_along(lens: Ints, strides: Ints, shape: Ints, dims: Ints) -> tuple[In
     return tuple(n for n, _ in pairs), tuple(s for _, s in pairs)
 
 
+def _unused(name: str, names: Sequence[str]) -> str:
+    while name in names:
+        name += "_"
+    return name
+
+
 def tile_factor(length: int, limit: int) -> int:
     """A divisor of a length up to a limit, made of small primes: the extent of a tile along an axis."""
     factor = 1
@@ -233,6 +240,11 @@ LAYOUT_FUNCTIONS: dict[str, Function] = {
             "numbered(name: string, i: int) -> string",
             lambda name, i: f"{name}{i}" if i else name,
             "The name, with i behind it unless i is 0.",
+        ),
+        declare(
+            "unused(name: string, names: list) -> string",
+            _unused,
+            "The name, with underscores behind it as long as it is among the names.",
         ),
     )
 }

@@ -15,11 +15,12 @@ from genrw.engine.fusion import SEARCH, fuse
 from genrw.engine.fusion_search import Plan
 from genrw.engine.garbage import uncollected
 from genrw.engine.ir import Module, Node, Unit, unshared, walk
+from genrw.engine.kernels import parameter_names
 from genrw.engine.library import Library
 from genrw.engine.places import Answer, Places
 from genrw.engine.relevance import relevant_rules
 from genrw.engine.space import space_record, with_space
-from genrw.engine.stage import Saturated, StageEngine, declared_arity
+from genrw.engine.stage import ENode, Saturated, StageEngine, declared_arity
 from genrw.engine.structure import unit_key
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.rw_tree import RuleDecl
@@ -265,6 +266,7 @@ class Pipeline:
             "schedule": Record.of(module.schedule) if module.schedule else EMPTY,
             "space": space_record(module, self.library),
             "policy": options.policy,
+            "parameters": parameter_names(module),
         }
 
     def step(self, modules: Sequence[Module], stage: str, options: Options, trace: Trace) -> list[Module]:
@@ -299,9 +301,32 @@ class Pipeline:
         extractor = Extractor(self.library, stage, graph)
         names = written_nodes(graph, modules, self.library)
         return [
-            partial(self._finish, module, stage, extractor, context, names, options, trace)
-            for module, context in zip(modules, contexts, strict=True)
+            partial(self._finish, module, stage, extractor, context, names, own, trace)
+            for module, context, own in zip(modules, contexts, self._pinned(modules, extractor, options), strict=True)
         ]
+
+    def _pinned(self, modules: Sequence[Module], extractor: Extractor, options: Options) -> list[Options]:
+        """The options of each module of a batch. The call's schedule holds for those that can have it; if none can, for
+        all, and that is an error."""
+        wanted = options.schedule.items()
+        able = (
+            [
+                any(
+                    wanted <= dict(extractor.graph.interner.attributes(n.attributes)).items()
+                    for _, n in self._kernels(extractor, m)
+                )
+                for m in modules
+            ]
+            if wanted and len(modules) > 1
+            else []
+        )
+        if not any(able):
+            return [options] * len(modules)
+        return [options if can else replace(options, schedule={}) for can in able]
+
+    def _kernels(self, extractor: Extractor, module: Module) -> list[tuple[float, ENode]]:
+        """The schedules among a module's alternatives, the cheapest first."""
+        return [(c, node) for c, node in extractor.alternatives(module) if self.library.role(node.op) == "kernel"]
 
     def _finish(
         self,
@@ -313,9 +338,7 @@ class Pipeline:
         options: Options,
         trace: Trace,
     ) -> Module:
-        kernels = [
-            (cost, node) for cost, node in extractor.alternatives(module) if self.library.role(node.op) == "kernel"
-        ]
+        kernels = self._kernels(extractor, module)
         if kernels:
             return self._choose(module, stage, extractor.graph, kernels, options, trace)
         root = extractor.extract(module, context, names)
@@ -356,6 +379,8 @@ class Pipeline:
 
     def _with_root(self, module: Module, root: Node, stage: str) -> Module:
         """The module with a new root; parameters that the stage added follow the old ones."""
+        if module.root.op == self.library.boundary("result").name != root.op:
+            self._check_written(module, root)
         input_op = self.library.boundary("input").name
         known = {p.attribute("name"): p for p in module.parameters}
         parameters = list(module.parameters)
@@ -366,6 +391,18 @@ class Pipeline:
         if added:
             outputs.update(zip((n.attribute("name") for n in added), module.results, strict=False))
         return replace(module, root=root, parameters=tuple(parameters + added), stage=stage, outputs=outputs)
+
+    def _check_written(self, module: Module, root: Node) -> None:
+        """GenrwError if rules gave a result a parameter of the program to be written to."""
+        taken = parameter_names(module)
+        for node in walk(root):
+            if self.library.role(node.op) == "write":
+                name = dict(node.operands[self.library.part(node.op, 0)].attributes).get("name")
+                if name in taken:
+                    remedy = "rename the parameter, or have the rule choose a name with `unused(…, parameters)`"
+                    raise error(
+                        f"a result of `{module.name}` is written to its parameter `{name}`", module.span, remedy
+                    )
 
 
 def stage_rules(library: Library, stage: str) -> list[RuleDecl]:

@@ -102,9 +102,6 @@ class Program:
         """The program at a stage."""
         trace = Trace()
         units = pipeline_of(self.library).lower(self.units, stage, self.options, trace)
-        for before, after in zip(self.units, units, strict=True):
-            if after.main is None:
-                _check_outputs(before.kernels[0], after.kernels[0], self.library)
         return replace(self, units=tuple(units), trace=trace)
 
     def remaining_stages(self) -> Iterator[tuple[str, Program]]:
@@ -196,24 +193,6 @@ class Program:
         from genrw.codegen.devices import find_device
 
         return find_device(device).prepare(self)(inputs, **settings)
-
-
-def _check_outputs(before: Module, after: Module, library: Library) -> None:
-    """GenrwError if an output buffer that lowering added took the name of a parameter."""
-    if before.root.op != library.boundary("result").name or after.root.op == before.root.op:
-        return
-    taken = {p.attribute("name"): p for p in before.parameters}
-    for node in after.nodes:
-        if library.role(node.op) != "write":
-            continue
-        buffer = node.operands[library.part(node.op, 0)]
-        name = dict(buffer.attributes).get("name")
-        if name in taken:
-            raise error(
-                f"the parameter `{name}` has the name of the kernel's output",
-                taken[name].span,
-                "rename the parameter",
-            )
 
 
 def comment_lines(text: str) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from shutil import copytree
 
 import ml_dtypes
 import numpy as np
 import pytest
 from commands import SOFTMAX, Command
+
+from genrw.rulesets import shipped_folder
 
 EXP = "x = @param:x -> {type}\ny = exp(x)\n@return(y)\n"
 
@@ -97,11 +100,20 @@ def test_parameters_may_be_called_as_they_like(genrw: Command) -> None:
     assert genrw("run", "-", "--check", stdin=text).status == 0
 
 
-def test_a_parameter_called_as_the_output_is_told(genrw: Command) -> None:
-    text = "z = @param:z_output -> float{4}\ny = neg(z)\n@return(y)\n"
-    result = genrw("run", "-", stdin=text)
+def test_a_parameter_may_be_called_as_the_output(genrw: Command) -> None:
+    text = "z = @param:z_output -> float{4}\nz_output_ = neg(z)\ny = add(z_output_, 1)\n@return(y, z)\n"
+    result = genrw("run", "-", "--check", stdin=text)
+    assert (result.status, result.err) == (0, "")
+
+
+def test_rules_that_write_results_to_inputs_are_told(genrw: Command, tmp_path: Path) -> None:
+    copytree(shipped_folder(), tmp_path / "rules")
+    outputs = tmp_path / "rules" / "gridwise" / "outputs.rw"
+    outputs.write_text(outputs.read_text().replace('unused(numbered("z_output", position), parameters)', '"x"'))
+    text = "x = @param:x -> float{4}\ny = neg(x)\n@return(y)\n"
+    result = genrw("lower", "-", "--no-shipped-rules", "--rules", tmp_path / "rules", stdin=text)
     assert result.status == 2
-    assert "<stdin>:1:1: error: the parameter `z_output` has the name of the kernel's output" in result.err
+    assert "error: a result of `main` is written to its parameter `x`" in result.err
 
 
 def test_modules_share_inputs(genrw: Command) -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from math import prod
+
+import numpy as np
 import pytest
 from fused import kernels_of, plan_of, stored_because
-from support import check_every_stage, check_last_stage, load
+from support import check_every_stage, check_last_stage, differences, inputs_and_reference, load
 
+from genrw.engine.library import Library
 from genrw.grammar.diagnostics import GenrwError
+from genrw.rulesets import load_library
 
 
 def test_a_chain_of_pointwise_operators_is_one_kernel() -> None:
@@ -306,23 +312,152 @@ def test_the_cpu_folds_rows_whole() -> None:
     assert len(plan_of(COLUMNS, "host").kernels) == 1
 
 
-@pytest.mark.parametrize(
-    ("op", "dtype", "n"),
-    [
-        ("sum", "float", 400000),
-        ("sum", "half", 400007),
-        ("prod", "float", 400007),
-        ("min", "int64", 200003),
-        ("max", "bf16", 400000),
-        ("all", "bool", 1400001),
-        ("min", "uint8", 1400001),
-    ],
-)
-def test_every_fold_of_few_long_rows_is_split(op: str, dtype: str, n: int) -> None:
-    text = f"x = @param:x -> {dtype}{{2, {n}}}\ns = reduce_{op}[axes={{1}}](x)\n@return(s)\n"
-    assert len(plan_of(text).kernels) == 2
-    check_last_stage(text)
+SMALL_GPU = """
+/// So slow at reading, and with launches so cheap, that a few hundred elements in a row are worth two kernels.
+target small : cdna
+  compute_units 64
+  bandwidth_gbs 0.01
+  gflops 100
+  launch_us 0.1
+"""
+INTEGERS = tuple(f"{sign}{bits}" for sign in ("int", "uint") for bits in (8, 16, 32, 64))
+SPLIT_SHAPES = [((512, 3), "0"), ((517, 2), "0"), ((5, 131, 2), "0, 1"), ((3, 2, 131, 2), "0, 2")]
+"""Shapes, and the axes of long rows in them."""
+NUMBERS = ("sum", "prod", "max", "min", "argmax", "argmin", "mean")
+
+
+@pytest.fixture(scope="module")
+def small_gpu(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    folder = tmp_path_factory.mktemp("target")
+    (folder / "small.rw").write_text(SMALL_GPU)
+    return load_library([folder])
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, "half", "bf16", "float", "double", "bool"])
+def test_every_fold_of_every_type_is_split(small_gpu: Library, dtype: str) -> None:
+    """Parts that come out even, and parts that do not: two kernels, of parts and then of what they gave."""
+    folds = ("any", "all", "max", "argmax", "argmin") if dtype == "bool" else NUMBERS
+    for lens, axes in SPLIT_SHAPES[len(dtype) % 2 :: 2]:
+        shown = ", ".join(map(str, lens))
+        chosen = [op for op in folds if "," not in axes or not op.startswith("arg")]
+        lines = [f"v{n} = reduce_{op}[axes={{{axes}}}](x)" for n, op in enumerate(chosen)]
+        returned = ", ".join(f"v{n}" for n in range(len(chosen)))
+        text = "\n".join([f"x = @param:x -> {dtype}{{{shown}}}", *lines, f"@return({returned})"]) + "\n"
+        program = load(text, "small", small_gpu)
+        (plan,) = program.lower("fuse").trace.plans.values()
+        rows = [plan.graph.spaces[plan.kernel(k).space].rows for k in plan.order()]
+        kept = prod(n for d, n in enumerate(lens) if str(d) not in axes)
+        assert min(rows) == kept, text
+        assert max(rows) > kept, text
+        inputs, want = inputs_and_reference(text)
+        assert not differences(program, program.lower("final").run(inputs, "interpret"), want), text
+
+
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+@pytest.mark.parametrize("same", [0.0, float("inf"), float("-inf"), float("nan")])
+def test_the_first_of_equal_elements_is_found_in_parts(small_gpu: Library, op: str, same: float) -> None:
+    """Also where what fills up the last part is as large as the elements."""
+    text = f"x = @param:x -> float{{517, 2}}\na = {op}[axis=0](x)\n@return(a)\n"
+    program = load(text, "small", small_gpu).lower("final")
+    assert program.units[0].main is not None
+    x = np.full((517, 2), same, np.float32)
+    x[:300, 1] = {"argmax": -1e30, "argmin": 1e30}[op]
+    (got,) = program.run({"x": x}, "interpret").values()
+    (want,) = load(text).run({"x": x}, "interpret").values()
+    assert got.tolist() == want.tolist()
 
 
 def test_rows_that_fill_the_gpu_are_folded_whole() -> None:
     assert kernels_of("x = @param:x -> float{8192, 4096}\ns = reduce_sum[axes={1}](x)\n@return(s)\n") == ["s"]
+
+
+# ---- moves that cost nothing
+
+
+def simplified(text: str) -> list[str]:
+    """The operators of a program that is one kernel, in order."""
+    (module,) = load(text).lower("fuse").modules
+    return [node.op for node in module.nodes if node.operands][:-1]
+
+
+def test_a_softmax_of_columns_needs_no_transpose() -> None:
+    """Transposed before and back after: the rows of the one are the columns of the other."""
+    text = """
+        x = @param:x -> float{40, 30}
+        t = transpose[permutation={1, 0}](x)
+        m = reduce_max[axes={1}](t)
+        d = sub(t, m)
+        e = exp(d)
+        s = reduce_sum[axes={1}](e)
+        p = div(e, s)
+        y = transpose[permutation={1, 0}](p)
+        @return(y)
+        """
+    assert kernels_of(text) == ["y"]
+    assert "transpose" not in simplified(text)
+    check_every_stage(text)
+
+
+@pytest.mark.parametrize(
+    ("body", "left"),
+    [
+        ("t = transpose[permutation={1, 0}](x)\ne = exp(t)\ny = transpose[permutation={1, 0}](e)", ["exp"]),
+        ("r = reshape[dims={80, 3}](x)\ns = reshape[dims={10, 4, 6}](r)\ny = reshape[dims={8, 30}](s)", []),
+        ("a = add(x, x)\nb = multibroadcast[out_lens={4, 8, 30}](a)\ny = multibroadcast[out_lens={4, 8, 30}](b)",
+         ["add", "multibroadcast"]),
+        ("t = transpose[permutation={1, 0}](x)\ns = reduce_sum[axes={0}](t)\ny = reshape[dims={8}](s)",
+         ["reduce_sum", "reshape"]),
+    ],
+)  # fmt: skip
+def test_moves_are_joined_and_absorbed(body: str, left: list[str]) -> None:
+    text = f"x = @param:x -> float{{8, 30}}\n{body}\n@return(y)\n"
+    assert simplified(text) == left
+
+
+def test_reshapes_between_a_reduction_and_what_it_reads_move_nothing() -> None:
+    """Elements keep their numbers: every load is at the kernel's own element."""
+    text = """
+        x = @param:x -> float{4, 6, 10}
+        r = reshape[dims={24, 10}](x)
+        e = exp(r)
+        s = reduce_sum[axes={1}](e)
+        y = reshape[dims={4, 6}](s)
+        @return(y)
+        """
+    assert kernels_of(text) == ["y"]
+    (module,) = load(text).lower("lanewise").modules
+    assert not [n.op for n in module.nodes if n.op.endswith("_index") and n.op not in ("rows_index", "strided_index")]
+
+
+# ---- names and schedules of several kernels
+
+
+@pytest.mark.parametrize("name", ["x", "c"])
+def test_values_between_kernels_may_be_called_as_an_output(name: str) -> None:
+    """An input, and a value that one kernel stores and another reads."""
+    text = re.sub(rf"\b{name}\b", "z_output", TWO_SPACES)
+    lowered = check_last_stage(text)
+    assert len(lowered.modules) == 2
+    for module in lowered.modules:
+        names = [p.attribute("name") for p in module.parameters]
+        assert len(set(names)) == len(names)
+
+
+def test_a_pinned_schedule_is_for_the_kernels_that_can_have_it() -> None:
+    text = TWO_SPACES.replace("{30, 40}", "{64, 1000}")
+    pinned = load(text, schedule={"algo": "block"}).lower("schedule")
+    assert [m.schedule["algo"] for m in pinned.modules] == ["subwave", "block"]
+    both = load(text, schedule={"algo": "wave"}).lower("schedule")
+    assert [m.schedule["algo"] for m in both.modules] == ["wave", "wave"]
+    with pytest.raises(GenrwError) as caught:
+        load(text, schedule={"algo": "flat"}).lower("schedule")
+    assert "no legal schedule of module `k0` has algo=flat" in caught.value.diagnostics[0].message
+
+
+@pytest.mark.parametrize(
+    ("call", "operator"), [("dot(x, x)", "dot"), ("convolution[padding={1, 1}, group=2](x, x)", "convolution")]
+)
+def test_operators_of_a_later_step_are_named(call: str, operator: str) -> None:
+    with pytest.raises(GenrwError) as caught:
+        load(f"x = @param:x -> float{{1, 8, 8, 8}}\ny = {call}\n@return(y)\n")
+    assert caught.value.diagnostics[0].message.startswith(f"`{operator}` is not supported yet")
