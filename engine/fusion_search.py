@@ -319,7 +319,7 @@ class _Improver:
         changed = False
         for i in self.candidates:
             if not self._tried(i):
-                changed = (self._unstored(i) if i in self.plan.owner else self._stored(i)) or changed
+                changed = (self._unstored(i) if i in self.plan.owner else self._stored(i) or self._parted(i)) or changed
         for i in sorted(self.plan.owner):
             if i in self.plan.owner:
                 changed = self._moved(i) or self._handed_over(i) or changed
@@ -355,6 +355,24 @@ class _Improver:
         if saved > least:
             rated += [(saved - least, [], Kernel(space, (i,))) for space in spaces_of(self.graph, self.aligned, i)]
         return self._first([r for r in rated if r[0] > _LEAST_GAIN])
+
+    def _parted(self, i: int) -> bool:
+        """Store a value that a kernel makes at several places, and leave to another kernel what takes it to other places."""
+        graph, plan = self.graph, self.plan
+        for k in list(plan.met[i]):
+            kernel, body = plan.kernel(k), plan.bodies[k]
+            if len(kernel.outputs) < 2 or body.values.get(i, 0) < 2:
+                continue
+            alone = {o: body_of(graph, Kernel(kernel.space, (o,)), (i,)) for o in kernel.outputs}
+            homes = self._homes(i, kernel)
+            away = tuple(o for o in kernel.outputs if any(v == i and p not in homes for v, p in alone[o].loaded))
+            near = tuple(sorted({i, *kernel.outputs}.difference(away)))
+            spaces = dict.fromkeys((kernel.space, FLAT))
+            if away and any(
+                plan.change([k], [Kernel(here, near), Kernel(there, away)]) for here, there in product(spaces, spaces)
+            ):
+                return True
+        return False
 
     def _homes(self, i: int, kernel: Kernel) -> tuple[int, ...]:
         return self.graph.homes(i, kernel.space, self.graph.elements[kernel.outputs[0]])

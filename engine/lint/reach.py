@@ -14,6 +14,7 @@ from genrw.engine.library import Library, Operator
 from genrw.engine.lint.finding import Finding, finding
 from genrw.engine.lint.sides import Direction
 from genrw.engine.variants import nodes, pattern_operators
+from genrw.grammar.expr_tree import Const
 from genrw.grammar.rw_tree import OpPattern
 
 _ASKED_ROLES = ("made", "place", "kernel", "boundary")
@@ -142,6 +143,8 @@ def not_lowered(library: Library, directions: Sequence[Direction], reached: Reac
         names = library.family_members(operator) if operator.decl.family is not None else (operator.name,)
         if operator.role in _ASKED_ROLES or _printable(library, operator) or lowered.intersection(names):
             continue
+        if any(requirement.condition == Const(False) for requirement in operator.decl.requires):
+            continue  # declared to be refused by name: no program holds it
         yield finding(
             "not lowered",
             operator.name,
