@@ -35,12 +35,12 @@ def run_example(library: Library, rule: RuleDecl, example: Example) -> Diagnosti
         return problem.diagnostics[0]
 
 
-def example_graphs(library: Library, rule: RuleDecl, example: Example) -> Iterator[Saturated]:
-    """What the rule, alone, makes of its example, stage by stage; every guard's decision is counted."""
+def example_graphs(library: Library, rule: RuleDecl, example: Example) -> Iterator[tuple[str, Saturated]]:
+    """What the rule, alone, makes of its example at each of its stages; every guard's decision is counted."""
     trial = _Trial(library, rule, example, watched=True)
     before = trial.module(example.before)
     for stage in trial.stages():
-        yield trial.saturated(stage, before)
+        yield stage, trial.saturated(stage, before)
 
 
 @dataclass

@@ -67,7 +67,8 @@ class Trace:
     """What lowering did: how guards decided, the modules in which rules made a value of the result, the schedules rated,
     the plans by which programs were cut into kernels.
 
-    Of watched rules also the modules in which they fired. Rules go by key, modules by name.
+    Of watched rules also the modules in which they fired, the seconds that they took, and how many terms they made.
+    Rules go by key, modules by name.
     """
 
     uses: dict[str, RuleUse] = field(default_factory=dict)
@@ -75,10 +76,13 @@ class Trace:
     survived: dict[str, set[str]] = field(default_factory=dict)
     schedules: dict[str, list[tuple[float, Mapping[str, Any], tuple[str, ...]]]] = field(default_factory=dict)
     plans: dict[str, Plan] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    grown: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: Trace) -> None:
         """Take over what another call noted."""
         self._count(other.uses)
+        self._weigh(other.seconds, other.grown)
         for mine, theirs in ((self.fired, other.fired), (self.survived, other.survived)):
             for key, names in theirs.items():
                 mine.setdefault(key, set()).update(names)
@@ -88,6 +92,7 @@ class Trace:
     def note(self, graph: Saturated, modules: Sequence[Module]) -> None:
         """Note what the rules of a stage did."""
         self._count(graph.answered.uses)
+        self._weigh(graph.answered.seconds, graph.growth() if graph.answered.seconds else {})
         for key, numbers in graph.fired.items():
             self.fired.setdefault(key, set()).update(modules[i].name for i in numbers)
 
@@ -95,6 +100,12 @@ class Trace:
         """Note the rules that made a value of a module's result."""
         for key in keys:
             self.survived.setdefault(key, set()).add(module.name)
+
+    def _weigh(self, seconds: Mapping[str, float], grown: Mapping[str, int]) -> None:
+        for key, spent in seconds.items():
+            self.seconds[key] = self.seconds.get(key, 0.0) + spent
+        for key, count in grown.items():
+            self.grown[key] = self.grown.get(key, 0) + count
 
     def _count(self, uses: Mapping[str, RuleUse]) -> None:
         for key, use in uses.items():

@@ -58,11 +58,21 @@ class ENode:
 @dataclass
 class Answered:
     """What rules were asked and answered: how many demands of each size, how guards decided, the numbers in each rule's
-    answers."""
+    answers; of watched rules also the seconds that egglog and their answers took."""
 
     demands: dict[int, int] = field(default_factory=dict)
     uses: dict[str, RuleUse] = field(default_factory=dict)
     numbers: dict[str, set[int]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def note_time(self, report: Any) -> None:
+        """Take over how long a run took for each rule."""
+        for name, spent in report.search_and_apply_time_per_rule.items():
+            self.spend(name.split("#")[0], spent.total_seconds())
+
+    def spend(self, key: str, seconds: float) -> None:
+        """Add to the time of a rule."""
+        self.seconds[key] = self.seconds.get(key, 0.0) + seconds
 
 
 @dataclass
@@ -83,6 +93,15 @@ class Saturated:
     builds: Mapping[int, frozenset[str]]
     answered: Answered
     fired: Mapping[str, set[int]]
+
+    def growth(self) -> dict[str, int]:
+        """How many terms of the e-graph each rule made."""
+        made: dict[str, int] = {}
+        for number, rules in self.why.items():
+            for rule in rules:
+                count = sum(node.op in self.builds[rule] for node in self.classes.get(number, ()))
+                made[self.rules[rule]] = made.get(self.rules[rule], 0) + count
+        return made
 
     def openers(self, number: int, node: ENode) -> tuple[str, ...]:
         """The rules that computed the attributes of a node of a class."""
@@ -281,6 +300,8 @@ class StageEngine:
             wide = self.wide
             # What grows fast is watched closely: memory could be gone before the next look.
             report = self._run(self._rounds(1 if size > _CALM_GROWTH * before else _ITERATIONS_A_STEP))[0].report
+            if self.watched:
+                answered.note_time(report)
             new = self._answer(interner, answered)
             before, size = size, self._size()
             if not report.updated and not new and wide == self.wide:
@@ -329,7 +350,10 @@ class StageEngine:
                 number, *inputs = map(to_int, row.inputs)
                 encoded = self.encoded[number]
                 assert encoded.answer is not None
+                began = time.perf_counter()
                 answers = encoded.answer(tuple(inputs), interner, answered.uses.setdefault(encoded.key, RuleUse()))
+                if self.watched:
+                    answered.spend(encoded.key, time.perf_counter() - began)
                 given = answered.numbers.setdefault(encoded.key, set())
                 table = answer_table(encoded.inputs, encoded.outputs)
                 for outputs in answers:

@@ -290,12 +290,20 @@ def cover(
     schedule: Schedule = None,
     plan: Plan = "search",
     as_json: AsJson = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page, the rules coloured.")
+    ] = None,
+    xml: Annotated[Path | None, typer.Option("--xml", metavar="FILE", help="Write Cobertura XML.")] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="FILE", help="Keep what was seen there, from run to run.")
+    ] = None,
 ) -> int:
     """Show which rules matter to programs, and which guards were seen both ways, there or in the rules' examples."""
-    from genrw.coverage import cover_files
+    from genrw.coverage_report import Request, cover_files
 
     settings = _settings(target, strict, schedule, plan, rules, no_shipped_rules)
-    return cover_files([_load(name, settings) for name in programs or ()], settings, as_json)
+    request = Request(as_json, html, xml, data)
+    return cover_files([_load(name, settings) for name in programs or ()], settings, request)
 
 
 # ---- shared steps

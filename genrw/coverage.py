@@ -1,4 +1,4 @@
-"""`genrw rules cover`: which rules matter to programs, and which guards were seen both ways.
+"""Coverage of rules: which of them matter to programs, and which guards were seen both ways.
 
 A rule *fires* in a program if its left side matches there and its guard holds. It *survives* if the program that some
 stage gives would be another one without it: that can be asked of every rule, also of one that makes nothing of its own
@@ -7,7 +7,6 @@ or only what others go on to rewrite.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,13 +18,9 @@ from genrw.engine.ir import Module, Unit, unshared, walk
 from genrw.engine.library import Library
 from genrw.engine.pipeline import Options, Pipeline, Trace
 from genrw.engine.structure import structure_key, unit_key
-from genrw.explain import place
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.rw_tree import RuleDecl
 from genrw.program import Program
-from genrw.rulesets import load_library
-from genrw.settings import Settings
-from genrw.terminal import write, write_table
 
 _T = TypeVar("_T")
 
@@ -36,9 +31,34 @@ _BATCH = 64
 """How many programs share an e-graph."""
 
 
+@dataclass
+class Seen:
+    """What was seen of one direction of a rule at one stage: in how many modules it fired, whether it survived, how its
+    guard decided, the seconds that it took and how many terms it made."""
+
+    fired: int = 0
+    survived: bool = False
+    taken: int = 0
+    refused: int = 0
+    seconds: float = 0.0
+    grown: int = 0
+
+    def add(self, other: Seen) -> None:
+        """Take over what was seen elsewhere."""
+        self.fired += other.fired
+        self.survived = self.survived or other.survived
+        self.taken += other.taken
+        self.refused += other.refused
+        self.seconds += other.seconds
+        self.grown += other.grown
+
+
 @dataclass(frozen=True)
 class Row:
-    """What was seen of one rule in one direction. `refused` is None for a rule without guard."""
+    """What was seen of one rule in one direction. `refused` is None for a rule without guard.
+
+    `stages` tells the stages of the rule apart. A row is `stale` where only another form of the rule was seen.
+    """
 
     rule: RuleDecl
     direction: str
@@ -46,10 +66,24 @@ class Row:
     survived: bool
     taken: int | None
     refused: int | None
+    stages: Mapping[str, Seen] = field(default_factory=dict)
+    stale: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """How long the rule took."""
+        return sum(seen.seconds for seen in self.stages.values())
+
+    @property
+    def grown(self) -> int:
+        """How many terms it made."""
+        return sum(seen.grown for seen in self.stages.values())
 
     @property
     def gaps(self) -> list[str]:
         """What is still to be seen, in words."""
+        if self.stale:
+            return ["stale: the rule changed since"]
         missing = ["never fired"] if not self.fired else [] if self.survived else ["never survived"]
         if self.refused is not None:
             missing += [] if self.taken else ["guard never taken"]
@@ -80,12 +114,13 @@ class Cut:
 
 @dataclass
 class Coverage:
-    """Collects what rules do in the programs that are added to it."""
+    """Collects what rules do in the programs that are added to it; of the rules of some names, or of all."""
 
     library: Library
-    uses: dict[str, RuleUse] = field(default_factory=dict)
-    steps: dict[str, list[Step]] = field(default_factory=dict)
-    cuts: dict[str, list[Cut]] = field(default_factory=dict)
+    only: frozenset[str] | None = None
+    seen: dict[tuple[str, str], Seen] = field(default_factory=dict)
+    steps: dict[tuple[str, str], list[Step]] = field(default_factory=dict)
+    cuts: dict[tuple[str, str], list[Cut]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.pipeline = Pipeline(self.library, watched=True)
@@ -103,7 +138,7 @@ class Coverage:
     def _lower(self, modules: Sequence[Module], options: Options) -> None:
         """Lower modules stage by stage, and note what rules did."""
         current = [Unit((replace(m, name=f"m{i}", target=options.target),)) for i, m in enumerate(modules)]
-        for i, stage in enumerate(self.library.stages):
+        for i, stage in enumerate(self._stages_asked()):
             todo = [unit for unit in current if self.pipeline.done(unit) < i]
             trace = Trace()
             lowered = dict(zip((u.name for u in todo), self.pipeline.lower(todo, stage, options, trace), strict=True))
@@ -114,57 +149,88 @@ class Coverage:
                 self._note([m for unit in todo for m in unit.kernels], after, stage, options, trace)
             current = [lowered.get(unit.name, unit) for unit in current]
 
+    def _stages_asked(self) -> tuple[str, ...]:
+        """The stages up to the last one of a rule that is asked about."""
+        named = {stage for r in self.library.rules if self._wanted(r.name) for stage in stages_of(r)}
+        last = max((i for i, stage in enumerate(self.library.stages) if stage in named), default=-1)
+        return self.library.stages[: last + 1]
+
     def _note_cuts(self, units: Iterable[Unit], lowered: Mapping[str, Unit], options: Options, trace: Trace) -> None:
         """Note the rules by which the kernels of programs make their values."""
-        self._count(trace.uses)
+        stage = self.library.fusing_stage or ""
+        self._count(trace, stage)
         for unit in units:
             for key, names in trace.survived.items():
-                if unit.name in names:
-                    self.cuts.setdefault(key, []).append(Cut(unit, lowered[unit.name], options))
+                if unit.name in names and self._wanted(key):
+                    self.cuts.setdefault((key, stage), []).append(Cut(unit, lowered[unit.name], options))
 
     def _note(
         self, modules: Iterable[Module], lowered: Mapping[str, Module], stage: str, options: Options, trace: Trace
     ) -> None:
-        self._count(trace.uses)
+        self._count(trace, stage)
         for module in modules:
             made = frozenset(key for key, names in trace.survived.items() if module.name in names)
             size = sum(1 for _ in walk(module.root))
             step = Step(module, lowered[module.name], stage, options, made, size)
             for key, names in trace.fired.items():
-                if module.name in names:
-                    self.steps.setdefault(key, []).append(step)
+                if module.name in names and self._wanted(key):
+                    self.steps.setdefault((key, stage), []).append(step)
 
-    def _count(self, uses: Mapping[str, RuleUse]) -> None:
+    def _count(self, trace: Trace, stage: str) -> None:
+        self._count_guards(trace.uses, stage)
+        for key, spent in trace.seconds.items():
+            self._seen(key, stage).seconds += spent
+        for key, count in trace.grown.items():
+            self._seen(key, stage).grown += count
+
+    def _count_guards(self, uses: Mapping[str, RuleUse], stage: str) -> None:
         for key, use in uses.items():
-            total = self.uses.setdefault(key, RuleUse())
-            total.taken += use.taken
-            total.refused += use.refused
+            self._seen(key, stage).add(Seen(taken=use.taken, refused=use.refused))
+
+    def _wanted(self, key: str) -> bool:
+        return self.only is None or key.split("/")[0] in self.only
+
+    def _seen(self, key: str, stage: str) -> Seen:
+        return self.seen.setdefault((key, stage), Seen())
 
     def add_examples(self) -> list[Diagnostic]:
         """Ask guards that programs left open in the rules' own examples, each rule alone; gives the problems met."""
+        return self.add_examples_of(self.library.rules)
+
+    def add_examples_of(self, rules: Iterable[RuleDecl]) -> list[Diagnostic]:
+        """The same, of some of the rules."""
         problems: list[Diagnostic] = []
-        for rule in self.library.rules:
+        for rule in rules:
             for example in rule.examples if self._guard_is_open(rule) else ():
                 try:
-                    for graph in example_graphs(self.library, rule, example):
-                        self._count(graph.answered.uses)
+                    for stage, graph in example_graphs(self.library, rule, example):
+                        self._count_guards(graph.answered.uses, stage)
                 except GenrwError as problem:
                     problems += problem.diagnostics
         return problems
 
     def _guard_is_open(self, rule: RuleDecl) -> bool:
-        uses = [self.uses.get(key, RuleUse()) for key in _directions(rule)]
-        return rule.guard is not None and not all(use.taken and use.refused for use in uses)
+        if rule.guard is None:
+            return False
+        totals = [_total(self._stages(rule, key)) for key in directions_of(rule)]
+        return not all(seen.taken and seen.refused for seen in totals)
+
+    def _stages(self, rule: RuleDecl, key: str) -> dict[str, Seen]:
+        """What was seen of a direction at each stage of its rule."""
+        return {stage: self.seen.get((key, stage), Seen()) for stage in stages_of(rule)}
 
     def rows(self) -> list[Row]:
         """What was seen of each rule, both directions of those that have two."""
-        survivors = self._survivors() | {key for key, cuts in self.cuts.items() if self._cuts_differ(key, cuts)}
-        return [self._row(rule, key, key in survivors) for rule in self.library.rules for key in _directions(rule)]
-
-    def _row(self, rule: RuleDecl, key: str, survived: bool) -> Row:
-        use = self.uses.get(key, RuleUse())
-        counts = (use.taken, use.refused) if rule.guard is not None else (None, None)
-        return Row(rule, key, key in self.steps or key in self.cuts, survived, *counts)
+        for key, stage in self._survivors() | {
+            where for where, cuts in self.cuts.items() if self._cuts_differ(where[0], cuts)
+        }:
+            self._seen(key, stage).survived = True
+        fired = [(where, len(steps)) for where, steps in self.steps.items()]
+        for where, count in (*fired, *((where, len(cuts)) for where, cuts in self.cuts.items())):
+            self._seen(*where).fired = count
+        return [
+            row_of(rule, key, self._stages(rule, key)) for rule in self.library.rules for key in directions_of(rule)
+        ]
 
     # ---- leaving rules out
 
@@ -173,22 +239,23 @@ class Coverage:
         pipeline = Pipeline(replace(self.library, rules=tuple(r for r in self.library.rules if r.name != key)))
         return any(_cut_differs(cut, pipeline) for cut in cuts[:_TRIES])
 
-    def _survivors(self) -> set[str]:
-        """The rules that survive, found by leaving each out: first where it made a value, and in small programs."""
+    def _survivors(self) -> set[tuple[str, str]]:
+        """The rules that survive at a stage, found by leaving each out: first where it made a value, and in small
+        programs."""
         waiting = {
-            key: iter(sorted(steps, key=lambda step: (key not in step.made, step.size))[:_TRIES])
-            for key, steps in self.steps.items()
+            (key, stage): iter(sorted(steps, key=lambda step: (key not in step.made, step.size))[:_TRIES])
+            for (key, stage), steps in self.steps.items()
         }
-        found: set[str] = set()
+        found: set[tuple[str, str]] = set()
         while waiting:
-            probes = [(key, step) for key, steps in waiting.items() if (step := next(steps, None)) is not None]
+            probes = [(where[0], step) for where, steps in waiting.items() if (step := next(steps, None)) is not None]
             found.update(self._changing(probes))
-            tried = {key for key, _ in probes}
-            waiting = {key: steps for key, steps in waiting.items() if key in tried - found}
+            tried = {(key, step.stage) for key, step in probes}
+            waiting = {where: steps for where, steps in waiting.items() if where in tried - found}
         return found
 
-    def _changing(self, probes: Iterable[tuple[str, Step]]) -> Iterator[str]:
-        """The rules without which their step gives something else."""
+    def _changing(self, probes: Iterable[tuple[str, Step]]) -> Iterator[tuple[str, str]]:
+        """The rules, and their stages, without which their step gives something else."""
         alike: dict[Any, list[tuple[str, Step]]] = {}
         for key, step in probes:
             alike.setdefault((step.stage, step.options.key), []).append((key, step))
@@ -196,7 +263,7 @@ class Coverage:
             for batch in _batches(group):
                 for (key, step), outcome in zip(batch, self._without(batch), strict=True):
                     if _differs(key, step, outcome):
-                        yield key
+                        yield key, step.stage
 
     def _without(self, probes: Sequence[tuple[str, Step]]) -> list[Module | None]:
         """What steps of one stage give, each without its rule; None if nothing."""
@@ -209,9 +276,28 @@ class Coverage:
             return [None] if len(probes) == 1 else [o for probe in probes for o in self._without([probe])]
 
 
-def _directions(rule: RuleDecl) -> tuple[str, ...]:
+def stages_of(rule: RuleDecl) -> list[str]:
+    """The stages at which a rule runs."""
+    return (rule.stage or "").replace(",", " ").split()
+
+
+def directions_of(rule: RuleDecl) -> tuple[str, ...]:
     """The keys of a rule's directions."""
     return (rule.name, f"{rule.name}/reverse") if rule.both_ways else (rule.name,)
+
+
+def row_of(rule: RuleDecl, key: str, stages: Mapping[str, Seen], stale: bool = False) -> Row:
+    """The row of a direction of a rule, from what was seen of it at each stage."""
+    seen = _total(stages)
+    taken, refused = (seen.taken, seen.refused) if rule.guard is not None else (None, None)
+    return Row(rule, key, seen.fired > 0, seen.survived, taken, refused, stages, stale)
+
+
+def _total(stages: Mapping[str, Seen]) -> Seen:
+    total = Seen()
+    for seen in stages.values():
+        total.add(seen)
+    return total
 
 
 def _differs(key: str, step: Step, outcome: Module | None) -> bool:
@@ -242,50 +328,3 @@ def _parts(module: Module) -> tuple[Any, Counter[Any]]:
 def _batches(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
     for i in range(0, len(items), _BATCH):
         yield items[i : i + _BATCH]
-
-
-def cover_files(programs: Sequence[Program], settings: Settings, as_json: bool) -> int:
-    """Lower programs, ask guards in the rules' examples and print what was seen; 1 if something is still to be seen."""
-    coverage = Coverage(load_library(settings.rules, shipped=settings.shipped))
-    coverage.add(programs)
-    problems = coverage.add_examples()
-    if problems:
-        raise GenrwError(problems)
-    return show(coverage.rows(), as_json)
-
-
-# ---- as text
-
-
-def show(rows: Iterable[Row], as_json: bool) -> int:
-    """Print what was seen; 1 if something is still to be seen."""
-    rows = list(rows)
-    if as_json:
-        write(json.dumps([_entry(row) for row in rows], indent=2))
-    else:
-        headings = ["rule", "stage", "declared at", "fired", "survived", "taken", "refused", "to be seen"]
-        write_table(headings, [_cells(row) for row in rows])
-        open_rows = sum(bool(row.gaps) for row in rows)
-        write(f"{len(rows) - open_rows} of {len(rows)} rules are covered")
-    return int(any(row.gaps for row in rows))
-
-
-def _entry(row: Row) -> dict[str, Any]:
-    return {
-        "name": row.direction,
-        "stage": row.rule.stage or "",
-        "declared_at": place(row.rule),
-        "fired": row.fired,
-        "survived": row.survived,
-        "guard": None if row.refused is None else {"taken": row.taken, "refused": row.refused},
-        "gaps": row.gaps,
-    }
-
-
-def _cells(row: Row) -> list[str]:
-    def count(number: int | None) -> str:
-        return "" if number is None else str(number)
-
-    seen = ["yes" if yes else "no" for yes in (row.fired, row.survived)]
-    guard = [count(row.taken), count(row.refused)]
-    return [row.direction, row.rule.stage or "", place(row.rule), *seen, *guard, ", ".join(row.gaps)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import PurePath
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 DEFAULT_TARGET = "gfx942"
 _PIPELINES_KEPT = 8
+
+watchers: list[Callable[[Program], None]] = []
+"""Who is told of each program before it is lowered."""
 
 _local = threading.local()
 
@@ -100,6 +103,8 @@ class Program:
 
     def lower(self, stage: str) -> Program:
         """The program at a stage."""
+        for watcher in watchers:
+            watcher(self)
         trace = Trace()
         units = pipeline_of(self.library).lower(self.units, stage, self.options, trace)
         return replace(self, units=tuple(units), trace=trace)

@@ -33,6 +33,7 @@ ELSEWHERE = {
     "engine/cpp_expr.py": (*PRECEDENCES, *CPP_FUNCTIONS),
     "codegen/printer.py": (*PRECEDENCES, "return", "share"),
     "codegen/compile.py": ("source",),
+    "genrw/coverage_report.py": ("source",),
     "genrw/__init__.py": ("load",),
     "genrw/editor/completion.py": ("at",),
 }

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-from genrw.coverage import Coverage, Row, show
+from genrw.coverage import Coverage, Row
+from genrw.coverage_report import show
 from genrw.engine.library import Library
 from genrw.grammar.source import Source
 from genrw.program import Program
