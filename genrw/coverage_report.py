@@ -79,7 +79,7 @@ def show(rows: Iterable[Row], as_json: bool) -> int:
             "survived",
             "taken",
             "refused",
-            "ms",
+            "time",
             "terms",
             "to be seen",
         ]
@@ -108,7 +108,7 @@ def _cells(row: Row) -> list[str]:
 
     seen = ["yes" if yes else "no" for yes in (row.fired, row.survived)]
     guard = [count(row.taken), count(row.refused)]
-    weight = [f"{row.seconds * 1000:.1f}", str(row.grown)]
+    weight = [f"{row.seconds * 1000:.1f} ms", str(row.grown)]
     return [row.direction, row.rule.stage or "", place(row.rule), *seen, *guard, *weight, ", ".join(row.gaps)]
 
 
@@ -139,7 +139,7 @@ def page(rows: Sequence[Row]) -> str:
 
 
 def _html_table(rows: Sequence[Row]) -> str:
-    heads = ["rule", "stage", "fired", "survived", "taken", "refused", "ms", "terms", "to be seen"]
+    heads = ["rule", "stage", "fired", "survived", "taken", "refused", "time", "terms", "to be seen"]
     lines = ["<table><tr>" + "".join(f"<th>{head}</th>" for head in heads) + "</tr>"]
     for row in rows:
         name, stage, _, *seen, gaps = map(html.escape, _cells(row))
