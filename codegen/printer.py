@@ -8,7 +8,7 @@ while the line stays short.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, prod
 from pathlib import Path
@@ -234,10 +234,18 @@ class KernelSource:
 
 
 def print_kernel(
-    module: Module, library: Library, context: Mapping[str, Any], program: str = "", name: str | None = None
+    module: Module,
+    library: Library,
+    context: Mapping[str, Any],
+    program: str = "",
+    name: str | None = None,
+    note: Callable[[Sequence[Node]], str] | None = None,
 ) -> KernelSource:
-    """The HIP C++ of a module at the last stage. `program` is the `.gen` text it came from, for the heading."""
-    return _Printer(module, library, context, _kernel_identifier(name or module.name)).kernel(program)
+    """The HIP C++ of a module at the last stage. `program` is the `.gen` text it came from, for the heading; `note` says
+    of the values that a line computes what its comment is to be, "" for none."""
+    printer = _Printer(module, library, context, _kernel_identifier(name or module.name))
+    printer.note = note
+    return printer.kernel(program)
 
 
 def identifier(name: str, otherwise: str) -> str:
@@ -293,6 +301,8 @@ class _Printer:
         self.devices: dict[str, str] = {}
         self.tables: list[dict[str, str]] = []
         self.lines: list[str] = []
+        self.note: Callable[[Sequence[Node]], str] | None = None
+        self.computed: list[Node] = []
         self.input_op = library.boundary("input").name
         self.constants = {library.boundary(p).name for p in ("scalar", "number")}
         self.by_id = {id(p.node): p for p in self.placement.nodes}
@@ -436,7 +446,9 @@ class _Printer:
             self._line(1, "}")
 
     def _line(self, depth: int, text: str) -> None:
-        self.lines.append("    " * depth + text)
+        told = self.note(self.computed) if self.note is not None else ""
+        self.computed.clear()
+        self.lines.append("    " * depth + text + (f"  // {told}" if told else ""))
 
     def _slot(self, items: Sequence[Placed], depth: int, folds: Sequence[Placed] = ()) -> None:
         """Single values and share loops in turn, level by level."""
@@ -630,6 +642,7 @@ class _Printer:
     def _emit(self, item: Placed, inside: set[int] | None) -> Text:
         """The C++ of one node."""
         node = item.node
+        self.computed.append(node)
         operator = self.library.operator(node.op)
         if operator.decl.device is not None:
             self.devices.setdefault(node.op, operator.decl.device.strip("\n"))

@@ -61,6 +61,12 @@ def module_tree(module: Module, library: Library, context: Mapping[str, Any]) ->
     return tree.Module(module.name, tuple(_header(module, shown)), tuple(instructions))
 
 
+def value_names(module: Module, library: Library, context: Mapping[str, Any]) -> dict[str, Node]:
+    """A module's values by the names under which its text shows them."""
+    writer = _Writer(module, library, context)
+    return {writer.names[id(node)]: node for node in writer.name_all()}
+
+
 def _header(module: Module, shown: tuple[str, ...]) -> list[tree.Attribute]:
     """The header of a stage's output; `shown` are the names in its `@return`."""
     if not module.stage:

@@ -231,11 +231,19 @@ def explain(
     strict: Strict = False,
     schedule: Schedule = None,
     plan: Plan = "search",
+    annotate: Annotated[
+        bool, typer.Option("--annotate", help="Print all stages and the kernels, with the rules behind each line.")
+    ] = False,
 ) -> int:
     """Show each kernel's schedules, what they should cost, and the rules that made it."""
+    program = _load(file, _settings(target, strict, schedule, plan, rules, no_shipped_rules))
+    if annotate:
+        from genrw.annotate import annotated
+
+        return _print(annotated(program), None)
     from genrw.explain import show
 
-    show(_load(file, _settings(target, strict, schedule, plan, rules, no_shipped_rules)))
+    show(program)
     return 0
 
 
