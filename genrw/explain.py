@@ -13,15 +13,18 @@ from genrw.engine.pipeline import stage_rules
 from genrw.grammar.rw_tree import RuleDecl
 from genrw.program import Program
 from genrw.terminal import write, write_table
+from genrw.tuned import measured_times
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """One way to run a kernel: what it should cost, its entries and the rules that opened it."""
+    """One way to run a kernel: what it should take, its entries, the rules that opened it, and what it took if it was
+    measured. Times in microseconds."""
 
     cost: float
     entries: Mapping[str, Any]
     rules: tuple[str, ...]
+    measured: float | None = None
 
 
 @dataclass(frozen=True)
@@ -56,11 +59,13 @@ def _explain(program: Program) -> Explained:
     plan: PlanReport | None = None
     done = program.units[0].stage
     for stage in program.stages[program.stages.index(done) + 1 if done else 0 :]:
+        given = {module.name: module for module in program.modules}
         program = program.lower(stage)
         for name, made in program.trace.plans.items():
             plan = plan_report(name, made, program.units[0])
         for name, rated in program.trace.schedules.items():
-            schedules[name] = [Schedule(*entry) for entry in rated]
+            times = measured_times(given[name], program)
+            schedules[name] = [Schedule(*entry, times.get(frozenset(entry[1].items()))) for entry in rated]
         for module in program.modules:
             _note(values.setdefault(module.name, {}), module, stage, program.library)
     name = program.units[0].name
@@ -143,16 +148,22 @@ def _space_text(lens: Sequence[int], axes: Sequence[int]) -> str:
 def _show_schedules(schedules: Iterable[Schedule], library: Library) -> None:
     schedules = list(schedules)
     entries = list(schedules[0].entries)
+    measured = any(s.measured is not None for s in schedules)
     places = {rule.name: place(rule) for rule in library.rules}
     rows = [
         [
             f"{s.cost:.2f}",
+            *([_time(s.measured)] if measured else []),
             *(str(s.entries.get(name, "")) for name in entries),
             ", ".join(f"{r} ({places.get(r, '')})" for r in s.rules),
         ]
         for s in schedules
     ]
-    write_table(["cost", *entries, "opened by"], rows)
+    write_table(["µs", *(["measured"] if measured else []), *entries, "opened by"], rows)
+
+
+def _time(microseconds: float | None) -> str:
+    return "" if microseconds is None else f"{microseconds:.2f}"
 
 
 def _show_rules(values: Mapping[tuple[str, str], tuple[str, ...]], library: Library) -> None:

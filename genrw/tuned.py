@@ -30,10 +30,12 @@ CREATE TABLE IF NOT EXISTS measured (
   kernel TEXT, device TEXT, schedule TEXT, predicted REAL, microseconds REAL, problem TEXT,
   PRIMARY KEY (kernel, device, schedule)
 )"""
-_BEST = """
-SELECT schedule FROM measured WHERE kernel = ? AND problem IS NULL
-  AND device = COALESCE(?, (SELECT device FROM measured WHERE kernel = ? ORDER BY rowid DESC LIMIT 1))
-ORDER BY microseconds, schedule LIMIT 1"""
+# On the device that is named, else on the one that measured last.
+_OF_KERNEL = """
+FROM measured WHERE kernel = ?
+  AND device = COALESCE(?, (SELECT device FROM measured WHERE kernel = ? ORDER BY rowid DESC LIMIT 1))"""
+_ALL = f"SELECT schedule, predicted, microseconds, problem {_OF_KERNEL} ORDER BY predicted, schedule"
+_BEST = f"SELECT schedule {_OF_KERNEL} AND problem IS NULL ORDER BY microseconds, schedule LIMIT 1"
 
 
 @dataclass(frozen=True)
@@ -74,14 +76,10 @@ class Database:
         except (sqlite3.Error, OSError) as problem:
             raise error(f"{self.path}: {problem}", remedy="remove it, or name another one in GENRW_TUNED") from None
 
-    def of(self, kernel: str, device: str) -> list[Measured]:
-        """All that was measured of a kernel on a device."""
+    def of(self, kernel: str, device: str | None) -> list[Measured]:
+        """All that was measured of a kernel on a device; on the one that measured last where none is named."""
         with self._open() as connection:
-            rows = connection.execute(
-                "SELECT schedule, predicted, microseconds, problem FROM measured WHERE kernel = ? AND device = ?"
-                " ORDER BY predicted, schedule",
-                (kernel, device),
-            ).fetchall()
+            rows = connection.execute(_ALL, (kernel, device, kernel)).fetchall()
         return [Measured(json.loads(schedule), *rest) for schedule, *rest in rows]
 
     def add(self, kernel: str, device: str, measured: Measured) -> None:
@@ -91,7 +89,7 @@ class Database:
             connection.execute("INSERT OR REPLACE INTO measured VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def best(self, kernel: str, device: str | None) -> Mapping[str, Any] | None:
-        """The schedule that took least; on the device that was measured last where none is named."""
+        """The schedule that took least, of those that gave right results."""
         with self._open() as connection:
             found = connection.execute(_BEST, (kernel, device, kernel)).fetchone()
         return json.loads(found[0]) if found else None
@@ -123,6 +121,15 @@ class Winners:
     def schedule(self, module: Module) -> Mapping[str, Any] | None:
         """The schedule to take for a kernel, if one was measured."""
         return self.database.best(kernel_key(module, self.program), self.device)
+
+
+def measured_times(module: Module, program: Program) -> Mapping[frozenset[tuple[str, Any]], float]:
+    """What the schedules of a kernel took, in microseconds, by their entries; nothing where nothing was measured."""
+    path = database_path()
+    if not path.is_file():
+        return {}
+    found = Database(path).of(kernel_key(module, program), None)
+    return {frozenset(m.schedule.items()): m.microseconds for m in found if m.microseconds is not None}
 
 
 def with_winners(program: Program, device: str | None = None) -> Program:

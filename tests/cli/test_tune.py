@@ -80,6 +80,16 @@ def load(path: Path, **settings: Any) -> api.Program:
     return api.load(path, target="gfx942", **settings)
 
 
+def test_explain_shows_what_was_measured(genrw: Command, rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = genrw("explain", rows, "--target", "gfx942").out
+    assert "measured" not in plain
+    slow_but_one(monkeypatch, fast=2)
+    tuned(genrw, rows, "--best", 4)
+    lines = genrw("explain", rows, "--target", "gfx942").out.splitlines()
+    assert lines[3].split()[:2] == ["µs", "measured"]
+    assert [line.split()[1] for line in lines[4:8]] == ["10.00", "11.00", "1.00", "13.00"]
+
+
 def test_measuring_goes_on_where_it_stopped(genrw: Command, rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = slow_but_one(monkeypatch, fast=0)
     tuned(genrw, rows, "--best", 2)
