@@ -111,7 +111,7 @@ def test_rules_that_write_results_to_inputs_are_told(genrw: Command, tmp_path: P
     outputs = tmp_path / "rules" / "gridwise" / "outputs.rw"
     outputs.write_text(outputs.read_text().replace('unused(numbered("z_output", position), parameters)', '"x"'))
     text = "x = @param:x -> float{4}\ny = neg(x)\n@return(y)\n"
-    result = genrw("lower", "-", "--no-shipped-rules", "--rules", tmp_path / "rules", stdin=text)
+    result = genrw("lower", "-", "--no-shipped-rules", "--rules", tmp_path / "rules", "--stage", "gridwise", stdin=text)
     assert result.status == 2
     assert "error: a result of `main` is written to its parameter `x`" in result.err
 

@@ -22,7 +22,7 @@ from genrw.rulesets import load_library
 
 # Launches dear, memory dear, operations dear, all cheap.
 MACHINES = [Machine(4.0, 5.3e6, 81.7e6), Machine(4.0, 3e3, 1e4), Machine(1.0, 3e3, 1e5), Machine(0.2, 1e3, 3e3)]
-BATCH = 25
+BATCH = 10
 """Programs whose plans are lowered in one call."""
 FEW = 40
 """Random plans that are checked where not all are asked for."""
