@@ -297,6 +297,14 @@ class Pipeline:
 
         return [attempt(lowered) for lowered in self._run(modules, stage, options, Trace(), without)]
 
+    def saturated(self, module: Module, stage: str, options: Options) -> tuple[Saturated, Module]:
+        """The e-graph of one module after all rules of a stage, and the module as it was put in."""
+        if self.index(stage) > self.index(self.library.fusing_stage or self.stages[0]):
+            module = with_space(module, self.library)
+        module = replace(module, target=options.target)
+        engine = self.engine(stage, options.strict, [module])
+        return engine.run([module], [self.context(module, options)], {}), module
+
     def _run(
         self, modules: Sequence[Module], stage: str, options: Options, trace: Trace, without: Sequence[str] = ()
     ) -> list[Callable[[], Module]]:

@@ -262,6 +262,23 @@ def fmt(
     return format_files(files or (), check, diff)
 
 
+@app.command()
+def watch(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .gen program.")],
+    stage: Annotated[str | None, typer.Option("--stage", metavar="S", help="The stage to show; else the last.")] = None,
+    target: Target = None,
+    rules: Rules = None,
+    no_shipped_rules: NoShipped = False,
+    strict: Strict = False,
+    schedule: Schedule = None,
+    plan: Plan = "search",
+) -> int:
+    """Show a stage of a program, and what changes in it whenever the program or its rules do."""
+    from genrw.watching import watch_file
+
+    return watch_file(file, stage, _settings(target, strict, schedule, plan, rules, no_shipped_rules))
+
+
 @app.command("lsp")
 def lsp_command(rules: Rules = None, no_shipped_rules: NoShipped = False) -> int:
     """Answer an editor: the language server, over standard input and output."""
@@ -286,6 +303,23 @@ def check(rules: Rules = None, no_shipped_rules: NoShipped = False, as_json: AsJ
     from genrw.rule_check import check_folders
 
     return check_folders(rules or (), not no_shipped_rules, as_json)
+
+
+@rules_app.command("why-not")
+def why_not(
+    rule: Annotated[str, typer.Argument(metavar="RULE", help="The name of a rule.")],
+    file: File,
+    target: Target = None,
+    rules: Rules = None,
+    no_shipped_rules: NoShipped = False,
+    strict: Strict = False,
+    schedule: Schedule = None,
+    plan: Plan = "search",
+) -> int:
+    """Show where the deepest match of a rule in a program fails, and the values that its guard saw."""
+    from genrw.why_not import tell
+
+    return tell(rule, _load(file, _settings(target, strict, schedule, plan, rules, no_shipped_rules)))
 
 
 @rules_app.command()

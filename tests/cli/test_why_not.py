@@ -1,0 +1,107 @@
+"""`genrw rules why-not`: the deepest match that there is, and what it fails at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commands import Command
+
+RULES = """\
+stage simplify
+
+rule no_root
+  tanh(x)
+  => x
+
+rule no_operand
+  sqrt(exp(neg(x)))
+  => x
+
+rule other_attribute
+  exp(reduce_sum[axes=[0]](x))
+  => exp(x)
+
+rule other_default
+  pad[pads](x)
+  => pad[pads](neg(x))
+
+rule not_equal
+  add(x, x)
+  => x
+
+rule guard_fails
+  r@add(x, y) when r.rank == 2 and x.lens == y.lens and few(x.elements)
+  => y
+
+rule no_alternative
+  r@add(x, y) when r.elements % n == 0
+  => sub(x, y)
+  for n in [3, 5]
+
+rule applies
+  sqrt(exp(x)) when x.rank == 2
+  => neg(x)
+
+let few(n) = n < 4
+"""
+
+PROGRAM = """\
+x = @param:x -> float{8, 4}
+y = @param:y -> float{8, 4}
+a = add(x, y)
+r = reduce_sum[axes={1}](a)
+e = exp(r)
+q = sqrt(e)
+s = pad[pads={1, 0, 1, 0}, mode=edge](y)
+@return(q, s)
+"""
+
+
+@pytest.fixture
+def told(genrw: Command, tmp_path: Path) -> dict[str, str]:
+    """What is said of each rule: the column of the caret and the message."""
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "mine.rw").write_text(RULES)
+    (tmp_path / "a.gen").write_text(PROGRAM)
+    found = {}
+    for name in [line.split()[1] for line in RULES.splitlines() if line.startswith("rule")]:
+        result = genrw("rules", "why-not", name, tmp_path / "a.gen", "--rules", tmp_path / "rules")
+        assert (result.status, result.err) == (0, "")
+        found[name] = result.out
+    return found
+
+
+def pointed(out: str) -> tuple[str, str]:
+    """The message, and the text above the carets."""
+    _, head, line, carets = out.splitlines()[:4]
+    first = carets.index("^")
+    return head.partition(": note: ")[2], line[first : first + carets.count("^")]
+
+
+def test_what_is_told(told: dict[str, str]) -> None:
+    nowhere = "there is no `tanh` anywhere in the program at this stage"
+    assert pointed(told["no_root"]) == (nowhere, "tanh")
+    assert pointed(told["no_operand"]) == ("no `neg` is here: there is `reduce_sum`", "neg")
+    assert pointed(told["other_attribute"]) == ("`axes` is [1] here", "axes=[0]")
+    assert pointed(told["other_default"]) == ("`mode` is edge, not its default: write `..` for any", "pad")
+    assert pointed(told["not_equal"]) == ("`x` stands for another value already", "x")
+    assert pointed(told["guard_fails"]) == ("this does not hold: x.elements is 32", "few(x.elements)")
+    assert pointed(told["no_alternative"]) == ("this does not hold: r.elements is 32, n is 3", "r.elements % n == 0")
+    assert told["applies"].startswith("simplify, module `main`: `applies` (")
+    assert "applies; `genrw explain` tells what it made" in told["applies"]
+
+
+def test_what_cannot_be_asked(genrw: Command, softmax: Path) -> None:
+    result = genrw("rules", "why-not", "nonesuch", softmax)
+    assert (result.status, "there is no rule `nonesuch`" in result.err) == (2, True)
+    result = genrw("rules", "why-not", "make_pointwise", softmax)
+    assert (result.status, "asked about single operations" in result.err) == (2, True)
+
+
+def test_a_later_stage_and_the_context(genrw: Command, softmax: Path) -> None:
+    out = genrw("rules", "why-not", "fold_lane", softmax, "--schedule", "algo=wave").out
+    assert out.startswith("lanewise, module `main`: `fold_lane` does not apply\n")
+    assert pointed(out) == ("`algo` is wave here", 'algo="lane"')
+    out = genrw("rules", "why-not", "row_of_wave", softmax, "--schedule", "algo=block").out
+    assert pointed(out) == ("this does not hold: schedule.algo is block", 'schedule.algo in ["wave", "subwave"]')
