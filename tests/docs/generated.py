@@ -13,10 +13,12 @@ from genrw.engine.fold import Folds, fold_functions
 from genrw.engine.functions import FUNCTIONS, Function
 from genrw.engine.lanes import Lanes, lane_functions
 from genrw.engine.layouts import LAYOUT_FUNCTIONS
-from genrw.engine.library import ROLES, Library
+from genrw.engine.library import ROLES, Library, family_affixes
 from genrw.engine.monoids import monoid_functions
+from genrw.engine.variants import nodes
+from genrw.grammar.expr_tree import Name
 from genrw.grammar.rw import print_declaration
-from genrw.grammar.rw_tree import OpDecl, RuleFile
+from genrw.grammar.rw_tree import OpDecl, OpPattern, RuleFile
 
 ROOT = Path(__file__).parents[2]
 
@@ -104,6 +106,53 @@ def _rule_files(library: Library) -> str:
     return _table(["file", "about"], rows)
 
 
+def _made_and_taken(library: Library) -> str:
+    """For each operator the rules that name it: those that build it, and those whose left sides hold it."""
+    made: dict[str, dict[str, None]] = {}
+    taken: dict[str, dict[str, None]] = {}
+    for rule in library.rules:
+        for side, found in ((rule.left, taken), (rule.right, made)):
+            for node in nodes(side):
+                found.setdefault(_declared_name(node, library), {})[rule.name] = None
+    operators = [*library.operators.values(), *library.families]
+    rows = [[f"`{o.name}`", _names(made.get(o.name, ())), _names(taken.get(o.name, ()))] for o in operators]
+    return _table(["operator", "built by", "taken by"], [row for row in rows if row[1] or row[2]])
+
+
+def _declared_name(node: OpPattern, library: Library) -> str:
+    """The operator or family that a node of a pattern names; a variable's name where it stands for a class."""
+    found = library.find(node.op.replace("{}", node.family or "") if node.family in library.monoids else node.op)
+    families = (f.name for f in library.families if family_affixes(f.name) == tuple(node.op.split("{}")))
+    return found[0].name if found is not None else next(families, node.op)
+
+
+def _names(rules: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in rules)
+
+
+def _rules_of_classes(library: Library) -> str:
+    """The rules over many operators, by class."""
+    over: dict[str, list[str]] = {}
+    for rule in library.rules:
+        for binding in rule.for_:
+            if isinstance(binding.value, Name) and library.members_of(binding.value.name) is not None:
+                over.setdefault(binding.value.name, []).append(rule.name)
+    members = {name: library.members_of(name) or frozenset() for name in over}
+    rows = [[f"`{name}`", str(len(members[name])), _names(rules)] for name, rules in sorted(over.items())]
+    return _table(["class", "operators", "rules"], rows)
+
+
+def _rules(library: Library) -> str:
+    """Every rule with what it says of itself and how many examples it has."""
+    rows = []
+    for rule in library.rules:
+        against = sum(example.after is None for example in rule.examples)
+        examples = f"{len(rule.examples) - against} and {against} against" if against else str(len(rule.examples))
+        file = PurePath(rule.span.source.name).as_posix()
+        rows.append([f"`{rule.name}`", rule.stage or "", f"`{file}`", _line(rule.doc), examples])
+    return _table(["rule", "stage", "file", "about", "examples"], rows)
+
+
 def _file(name: str, library: Library) -> RuleFile:
     return next(f for f in library.files if PurePath(f.span.source.name).as_posix() == f"rules/{name}")
 
@@ -125,6 +174,9 @@ _TABLES: dict[str, Callable[[Library], str]] = {
     "targets": _targets,
     "monoids": _monoids,
     "rule files": _rule_files,
+    "made and taken": _made_and_taken,
+    "rules of classes": _rules_of_classes,
+    "rules": _rules,
     "functions": lambda _: _functions(FUNCTIONS),
     "layout functions": lambda _: _functions(LAYOUT_FUNCTIONS),
     "monoid functions": lambda library: _functions(monoid_functions(library.monoids)),
