@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 import time
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 from genrw.engine.library import Library, build_library
 from genrw.engine.lint.check import lint
+from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import RuleFile
 from genrw.main import execute
@@ -138,3 +141,54 @@ def test_a_pattern_that_matches_in_many_ways_ends_soon() -> None:
         f"stage early\n\nrule a\n  {deep}\n  => {deep.replace('minus', 'root')}\n\nrule b\n  {deep}\n  => minus({deep})\n"
     )
     assert time.process_time() - started < 10
+
+
+WORDS = (
+    "x",
+    "y",
+    "f",
+    "root",
+    "plus",
+    "shape",
+    "dims",
+    "..",
+    "...",
+    "=>",
+    "<=>",
+    "when",
+    "with",
+    "for",
+    "in",
+    "{n}",
+    "1",
+    "[",
+    "]",
+    "(",
+    ")",
+    ",",
+    "all",
+    "replaces",
+    "reduce_{op}",
+    "stage late",
+    "== x.rank",
+    "let g(a) = a",
+)
+
+
+def test_damaged_rules_end_in_findings_or_diagnostics() -> None:
+    """No text makes the checks fail or take long."""
+    rng = random.Random(3)
+    texts = [path.read_text() for path in sorted((HERE / "broken").glob("*.rw"))]
+    settled = 0
+    for _ in range(600):
+        words = re.split(r"(\W)", rng.choice(texts))
+        for _ in range(rng.choice((1, 1, 2))):
+            words[rng.randrange(len(words))] = rng.choice(WORDS)
+        started = time.process_time()
+        try:
+            lint(library("".join(words)))
+            settled += 1
+        except GenrwError:
+            pass
+        assert time.process_time() - started < 5
+    assert settled > 50
