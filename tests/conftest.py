@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -31,6 +32,10 @@ def all_plans(request: pytest.FixtureRequest) -> bool:
 def library() -> Library:
     """The shipped rules."""
     return load_library()
+
+
+# Rules, engines and collected tests stay until the end: the garbage collector need not look through them again and again.
+gc.set_threshold(50_000, 20, 100)
 
 
 class Golden:
