@@ -39,17 +39,17 @@ class Encodings:
         self._rules: dict[Any, tuple[Encoded, ...]] = {}
         self._facts: dict[str, tuple[Encoded, ...]] = {}
 
-    def of(self, rules: Iterable[RuleDecl], widest: int, operators: frozenset[str]) -> list[Encoded]:
-        """Rules, and the facts that they ask for, for operators of up to `widest` operands; `operators` can appear."""
+    def of(self, rules: Iterable[RuleDecl], arities: frozenset[int], operators: frozenset[str]) -> list[Encoded]:
+        """Rules, and the facts that they ask for, for terms of some numbers of operands; `operators` can appear."""
         rules = tuple(rules)
-        encoded = [e for rule in rules for e in self._rule(rule, widest, operators)]
+        encoded = [e for rule in rules for e in self._rule(rule, arities, operators)]
         if any(_uses_ranges(rule) for rule in rules):
             present = [o for o in self.library.operators.values() if o.name in operators]
             encoded += [e for operator in present for e in self._facts_of(operator)]
         return encoded
 
-    def _rule(self, rule: RuleDecl, widest: int, operators: frozenset[str]) -> tuple[Encoded, ...]:
-        counts = rest_counts(rule, self.library, widest, operators)
+    def _rule(self, rule: RuleDecl, arities: frozenset[int], operators: frozenset[str]) -> tuple[Encoded, ...]:
+        counts = rest_counts(rule, self.library, arities, operators)
         key = (rule.name, counts)
         if key not in self._rules:
             self._rules[key] = self._encoded(rule, counts)

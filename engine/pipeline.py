@@ -20,15 +20,16 @@ from genrw.engine.library import Library
 from genrw.engine.places import Answer, Places
 from genrw.engine.relevance import relevant_rules
 from genrw.engine.space import space_record, with_space
-from genrw.engine.stage import ENode, Saturated, StageEngine, declared_arity
+from genrw.engine.stage import ENode, Saturated, StageEngine
 from genrw.engine.structure import unit_key
+from genrw.engine.variants import term_arities
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.rw_tree import RuleDecl
 
 DEFAULT_POLICY = "cost"
 _ENGINES_KEPT = 64
-_EngineKey = tuple[str, int, tuple[int, ...]]
-_Asked = tuple[str, bool, frozenset[str], int]
+_EngineKey = tuple[str, frozenset[int], tuple[int, ...]]
+_Asked = tuple[str, bool, frozenset[str], frozenset[int]]
 _LOWERED_KEPT = 1024
 
 
@@ -134,8 +135,8 @@ class Pipeline:
     def engine(self, stage: str, strict: bool, modules: Sequence[Module]) -> StageEngine:
         """The engine of a stage for modules; the ones used last are kept, and serve all programs of the same rules."""
         nodes = [node for module in modules for node in module.nodes]
-        widest = declared_arity((), max(len(node.operands) for node in nodes))
-        asked = (stage, strict, frozenset(node.op for node in nodes), widest)
+        arities = frozenset(len(node.operands) for node in nodes)
+        asked = (stage, strict, frozenset(node.op for node in nodes), arities)
         key = self._engine_keys.get(asked)
         engine = self._engines.pop(key, None) if key is not None else None
         if key is None or engine is None:
@@ -148,14 +149,14 @@ class Pipeline:
         return engine
 
     def _made_engine(
-        self, stage: str, strict: bool, operators: frozenset[str], widest: int
+        self, stage: str, strict: bool, operators: frozenset[str], present: frozenset[int]
     ) -> tuple[_EngineKey, StageEngine]:
         """A new engine, and what tells it apart: its encoded rules."""
         rules, reachable = relevant_rules(self.library, self._rules(stage, strict), operators)
-        arity = declared_arity(rules, widest)
-        encoded = self._encodings.of(rules, arity, reachable)
+        arities = term_arities(rules, present)
+        encoded = self._encodings.of(rules, arities, reachable)
         engine = StageEngine(self.library, stage, rules, reachable, encodings=self._encodings)
-        return (stage, arity, tuple(map(id, encoded))), engine
+        return (stage, arities, tuple(map(id, encoded))), engine
 
     def _rules(self, stage: str, strict: bool) -> tuple[RuleDecl, ...]:
         key = (stage, strict)

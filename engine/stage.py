@@ -25,7 +25,7 @@ from genrw.engine.graph import GraphFacts
 from genrw.engine.interner import CONTEXT_SHIFT, Interner
 from genrw.engine.ir import Module
 from genrw.engine.library import Library
-from genrw.engine.variants import nodes
+from genrw.engine.variants import term_arities
 from genrw.grammar.diagnostics import error
 from genrw.grammar.rw_tree import RuleDecl
 from genrw.grammar.source import NOWHERE
@@ -133,18 +133,19 @@ class StageEngine:
         self.watched = self.encodings.watched
         self.encoded: dict[int, Encoded] = {}
         self.keys: dict[int, str] = {}
-        self.max_arity = -1
+        self.arities: frozenset[int] = frozenset()
         self.wide: list[int] = []
 
     # ---- declarations
 
-    def _declare(self, widest: int) -> None:
-        """A fresh e-graph with all rules, for variadic operators of up to `widest` operands or what rules write."""
-        arity = self.max_arity = declared_arity(self.rules, widest)
+    def _declare(self, present: frozenset[int]) -> None:
+        """A fresh e-graph with all rules, for programs with operations of `present` numbers of operands."""
+        arities = term_arities(self.rules, present)
         self._folder = tempfile.TemporaryDirectory(prefix="genrw-", dir=_memory_folder())
         self.folder = self._folder.name
         self.graph = egg.EGraph(fact_directory=self.folder)
-        encoded = self.encodings.of(self.rules, arity, self.operators)
+        encoded = self.encodings.of(self.rules, arities, self.operators)
+        self.arities = arities.union(*(e.arities for e in encoded))
         self.encoded = {e.number: e for e in encoded}
         own = {e.key for e in encoded}
         self.keys = {number: key for number, key in self.encodings.keys.items() if key in own}
@@ -153,7 +154,7 @@ class StageEngine:
 
     def _tables(self, encoded: Sequence[Encoded]) -> list[Any]:
         sp = self.encodings.spans(NOWHERE)
-        arities = range(max([self.max_arity, *(a for e in encoded for a in e.arities)]) + 1)
+        arities = sorted(self.arities)
         old, new = egg.Var(sp, "old"), egg.Var(sp, "new")
         variants_ = [egg.Variant(sp, constructor(k), ["String", "i64", *["T"] * k]) for k in arities]
         commands: list[Any] = [
@@ -216,9 +217,9 @@ class StageEngine:
         self, modules: Sequence[Module], contexts: Sequence[Mapping[str, Any]], without: Mapping[int, str] = _ALL
     ) -> Saturated:
         """Saturate a batch. `contexts[i]` belongs to `modules[i]`; `without[i]` is the key of a watched rule to leave out."""
-        widest = max(len(n.operands) for m in modules for n in m.nodes)
-        if widest > self.max_arity:
-            self._declare(widest)
+        present = frozenset(len(n.operands) for m in modules for n in m.nodes)
+        if not present <= self.arities:
+            self._declare(present)
         interner = Interner(list(contexts))
         ids = _number_nodes(modules)
         self._run(egg.Push(1))
@@ -322,7 +323,7 @@ class StageEngine:
         """How many nodes there are; notes in `wide` which of many operands."""
         sizes = self._run(egg.PrintSize(self.encodings.spans(NOWHERE), None))[0].sizes
         found = {name: size for name, size in sizes if name.startswith("N")}
-        self.wide = [k for k in range(NARROW + 1, self.max_arity + 1) if found.get(constructor(k))]
+        self.wide = [k for k in sorted(self.arities) if k > NARROW and found.get(constructor(k))]
         return sum(found.values())
 
     def _exhausted(self, report: Any, why: str) -> Exception:
@@ -409,12 +410,6 @@ class StageEngine:
             answered,
             fired,
         )
-
-
-def declared_arity(rules: Iterable[RuleDecl], widest: int) -> int:
-    """How many operands an engine's operators have at most: for programs of up to `widest`, or as many as rules write."""
-    written = [len(node.operands) for r in rules for side in (r.left, r.right) for node in nodes(side)]
-    return max([1 << (widest - 1).bit_length() if widest > 0 else 0, *written])
 
 
 def _memory_folder() -> str | None:
