@@ -27,17 +27,15 @@ GEN_DEVICE float exp_short(float x)
 }  // namespace gen
 
 namespace gen {
-/// x / y, within two units in the last place.
+/// x / y, within 2.4e-7 of it; y's reciprocal is to be a normal number.
 GEN_DEVICE float div_short(float x, float y)
 {
 #if GEN_NVIDIA
-    float z;
-    asm("div.full.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
-    return z;
+    float reciprocal;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(y));
+    return x * reciprocal;
 #elif GEN_AMD
-    // Apart from its exponent, so that no reciprocal is too small or too large.
-    const float part = __builtin_amdgcn_rcpf(__builtin_amdgcn_frexp_mantf(y));
-    return __builtin_ldexpf(x * part, -__builtin_amdgcn_frexp_expf(y));
+    return x * __builtin_amdgcn_rcpf(y);
 #else
     return x / y;
 #endif
