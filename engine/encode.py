@@ -48,7 +48,10 @@ def answer_table(inputs: int, outputs: int) -> str:
 
 @dataclass
 class Encoded:
-    """One variant as egglog rules, and the number of its demands. `answer` is None where egglog needs no help."""
+    """One variant as egglog rules, and the number of its demands. `answer` is None where egglog needs no help.
+
+    The rules look up the members of `classes`, and if they `name` operators these by their numbers.
+    """
 
     key: str
     number: int
@@ -57,6 +60,8 @@ class Encoded:
     outputs: int = 0
     answer: Answer | None = None
     arities: set[int] = field(default_factory=set)
+    classes: set[str] = field(default_factory=set)
+    names: bool = False
 
 
 class Spans:
@@ -132,6 +137,7 @@ class _Encoder:
             b.name: b.value.name for b in variant.rule.for_ if isinstance(b.value, Name) and self._is_class(b.value)
         }
         self.class_vars: dict[str, Any] = {}
+        self.members: set[str] = set()
         self.outputs: list[tuple[str, Any]] = []
         self.actions: list[Any] = []
 
@@ -167,7 +173,7 @@ class _Encoder:
         right = self._template(self.variant.right)
         if guard is not None and not self.outputs and not self.constraints and not self.loops:
             rule = self._rule("", self.facts + guard, self._head(right))
-            return Encoded(self.variant.key, self.number, [rule], arities=self.arities)
+            return Encoded(self.variant.key, self.number, [rule], arities=self.arities, classes=self.members)
         self._need_expression(self.variant.guard)
         return self._asking(right)
 
@@ -182,7 +188,11 @@ class _Encoder:
             self._rule("/ask", self.facts, [demand]),
             self._rule("", [*self.facts, answer], self._head(right)),
         ]
-        return Encoded(self.variant.key, self.number, commands, len(inputs), len(outs), self._answer, self.arities)
+        names = any(kind == "operator" for kind, _ in self.outputs)
+        return Encoded(
+            *(self.variant.key, self.number, commands, len(inputs), len(outs)),
+            *(self._answer, self.arities, self.members, names),
+        )
 
     @cached_property
     def _answerer(self) -> Answerer:
@@ -276,6 +286,7 @@ class _Encoder:
     def _class_var(self, name: str, class_name: str) -> Any:
         """The operator variable, with the fact that ties it to its class and its number."""
         if name not in self.class_vars:
+            self.members.add(class_name)
             self.class_vars[name] = self.var(f"f:{name}")
             self.facts.append(
                 egg.Fact(self.call("member", self.text(class_name), self.class_vars[name], self.var(f"k:{name}")))

@@ -203,13 +203,16 @@ class StageEngine:
         return egg.RuleCommand(egg.Rule(sp, head, body, f"load {arity}", for_arity(_LOAD, arity)))
 
     def _members(self) -> dict[str, list[str]]:
-        """Which operators belong to the classes that rules name, and the operators' numbers: rows of two tables."""
+        """Which operators belong to the classes that rules name, and the operators' numbers: rows of two tables, no more
+        than rules look up, since every run copies them."""
         ids = {name: i for i, name in enumerate(self.library.names)}
-        sets: dict[str, Iterable[str]] = {f.name: self.library.family_members(f) for f in self.library.families}
-        wanted = {b.value.name for r in self.rules for b in r.for_ if hasattr(b.value, "name")}
-        sets.update((name, found) for name in wanted if (found := self.library.members_of(name)) is not None)
-        members = [f"{name}\t{op}\t{ids[op]}\n" for name in sorted(sets) for op in sorted(sets[name])]
-        return {"member": members, "operator": [f"{number}\t{op}\n" for op, number in ids.items()]}
+        families = {family.name: self.library.family_members(family) for family in self.library.families}
+        members = []
+        for name in sorted({name for e in self.encoded.values() for name in e.classes}):
+            operators = families.get(name) or self.library.members_of(name) or ()
+            members += [f"{name}\t{op}\t{ids[op]}\n" for op in sorted(operators)]
+        named = any(e.names for e in self.encoded.values())
+        return {"member": members, "operator": [f"{i}\t{op}\n" for op, i in ids.items()] if named else []}
 
     # ---- running
 

@@ -109,7 +109,8 @@ def _grows(library: Library, rules: Sequence[RuleDecl], others: Sequence[Directi
 
 def _keeps_growing(library: Library, seeds: Sequence[RuleDecl], rules: Sequence[RuleDecl]) -> bool:
     operators = frozenset().union(*(_operators(library, rule) for rule in rules))
-    counts = {rule.name: rest_counts(rule, library, _WIDEST, operators) for rule in rules}
+    arities = frozenset(range(_WIDEST + 1))
+    counts = {rule.name: rest_counts(rule, library, arities, operators) for rule in rules}
     spelled = [v for rule in rules for v in variants(rule, library, counts[rule.name])]
     names = {rule.name for rule in seeds}
     for variant in {v.key: v for v in spelled if v.rule.name in names}.values():
