@@ -1,4 +1,4 @@
-"""Hand-written kernels over the device header, for the tests beside this file."""
+"""Hand-written kernels over the device header, and those of the suite, for the tests beside this file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+import genrw
+from genrw.bench import suite
 from genrw.codegen.host import HostKernel, compile_host
+from genrw.codegen.printer import KernelSource
 
 Array = npt.NDArray[Any]
 
@@ -141,3 +144,21 @@ def evaluate(expression: str, inputs: dict[str, Array], output: str, *, compiler
     kernel = elementwise(expression, types, output, compiler=compiler)
     kernel.launch([*arrays, result, arrays[0].size], 1)
     return result
+
+
+def suite_kernels(target: str) -> list[tuple[str, KernelSource]]:
+    """The kernels of the benchmark suite for a target, each with the name of its case."""
+    programs = [(path.stem, genrw.load(path, target=target)) for path in suite("gpu")]
+    return [(case, kernel) for case, program in programs for kernel in program.kernels()]
+
+
+def together(kernels: list[KernelSource]) -> str:
+    """Kernels as one source, called k0, k1 and so on, each in a namespace of its own, what operators give them once."""
+    helpers = dict.fromkeys(helper for kernel in kernels for helper in kernel.helpers)
+    bodies = []
+    for i, kernel in enumerate(kernels):
+        text = kernel.text
+        for helper in kernel.helpers:
+            text = text.replace(helper, "")
+        bodies.append(f"namespace s{i} {{\n{text.replace(f'{chr(10)}{kernel.name}(', f'{chr(10)}k{i}(')}\n}}")
+    return "\n".join(['#include "gen.hpp"', *helpers, *(body.replace('#include "gen.hpp"', "") for body in bodies)])

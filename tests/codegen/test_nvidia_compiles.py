@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from device_kernels import suite_kernels, together
 from test_amd_objects import everything
 
 import genrw
@@ -40,6 +41,12 @@ def test_code_objects(arch: str) -> None:
     assert image.startswith(b"\x7fELF")
     for name in ("rows", "lanes", "types", "vectors", "floats", "doubles"):
         assert b".text.%b\0" % name.encode() in image
+
+
+def test_the_suite() -> None:
+    kernels = suite_kernels("sm_90")
+    text = compile_ptx(together([kernel for _, kernel in kernels]), "sm_90", 32, "suite")
+    assert text.count(".entry k") == len(kernels)
 
 
 def test_reductions_shuffle(ptx: str) -> None:

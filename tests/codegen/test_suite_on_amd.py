@@ -6,9 +6,8 @@ import re
 from dataclasses import dataclass
 
 import pytest
+from device_kernels import suite_kernels, together
 
-import genrw
-from genrw.bench import suite
 from genrw.codegen.amd import KernelReport, compile_amd
 from genrw.codegen.printer import KernelSource
 
@@ -24,6 +23,8 @@ NARROW = {
     "variance_f32_4097x8191": "the ends of misaligned rows",
 }
 _LOAD = re.compile(r"\b(?:global|flat|buffer)_load_(\w+)")
+_ROOM = 512 // 5 // 8 * 8
+"""Registers of a lane: they leave room for five waves of eight on each SIMD of CDNA, for all sixteen of RDNA."""
 _WIDEST = {"dwordx4", "b128"}
 _LANES = re.compile(r"\bds_(?:bpermute|permute|swizzle)")
 
@@ -38,15 +39,10 @@ class Compiled:
     assembly: str
 
 
-@pytest.fixture(scope="module", params=TARGETS)
-def compiled(request: pytest.FixtureRequest) -> list[Compiled]:
+def compiled_for(arch: str) -> list[Compiled]:
     """All kernels of the suite for a target, compiled together."""
-    arch: str = request.param
-    kernels: list[tuple[str, KernelSource]] = []
-    for path in suite("gpu"):
-        program = genrw.load(path, target=arch)
-        kernels += [(path.stem, kernel) for kernel in program.kernels()]
-    code = compile_amd(_together([kernel for _, kernel in kernels]), arch, TARGETS[arch])
+    kernels = suite_kernels(arch)
+    code = compile_amd(together([kernel for _, kernel in kernels]), arch, TARGETS[arch])
     found = []
     for i, (case, source) in enumerate(kernels):
         name = f"k{i}"
@@ -56,34 +52,14 @@ def compiled(request: pytest.FixtureRequest) -> list[Compiled]:
     return found
 
 
-def _together(kernels: list[KernelSource]) -> str:
-    """The kernels as one source, each in a namespace of its own, what operators give them once."""
-    helpers = dict.fromkeys(helper for kernel in kernels for helper in kernel.helpers)
-    bodies = []
-    for i, kernel in enumerate(kernels):
-        text = kernel.text
-        for helper in kernel.helpers:
-            text = text.replace(helper, "")
-        bodies.append(f"namespace s{i} {{\n{text.replace(f'{chr(10)}{kernel.name}(', f'{chr(10)}k{i}(')}\n}}")
-    return "\n".join(['#include "gen.hpp"', *helpers, *(body.replace('#include "gen.hpp"', "") for body in bodies)])
-
-
-def test_nothing_is_spilled(compiled: list[Compiled]) -> None:
+@pytest.mark.parametrize("arch", TARGETS)
+def test_the_suite(arch: str) -> None:
+    compiled = compiled_for(arch)
     spilled = [c.case for c in compiled if c.report.scratch_bytes or c.report.vgpr_spills or c.report.sgpr_spills]
     assert spilled == []
-
-
-def test_registers_leave_room_for_most_waves(compiled: list[Compiled]) -> None:
-    """Five waves of eight on each SIMD of CDNA, all sixteen of RDNA."""
-    assert [(c.case, c.report.vgprs) for c in compiled if c.report.vgprs > 512 // 5 // 8 * 8] == []
-
-
-def test_memory_is_read_by_16_bytes(compiled: list[Compiled]) -> None:
-    narrow = {c.case for c in compiled if set(_LOAD.findall(c.assembly)) - _WIDEST}
-    assert narrow == set(NARROW)
-
-
-def test_lanes_meet_by_dpp(compiled: list[Compiled]) -> None:
+    crowded = [(c.case, c.report.vgprs) for c in compiled if c.report.vgprs > _ROOM]
+    assert crowded == []
+    assert {c.case for c in compiled if set(_LOAD.findall(c.assembly)) - _WIDEST} == set(NARROW)
     for c in compiled:
         if "dpp_reduce" in c.source.text and c.report.wavefront_size == 64:
             assert "dpp" in c.assembly, c.case
