@@ -29,8 +29,10 @@ class Device(Protocol):
     name: str
     default_target: str
     """What programs are lowered for that name no target."""
-    model: str
-    """Which machine it is, for what was measured on it."""
+
+    @property
+    def model(self) -> str:
+        """Which machine it is, for what was measured on it."""
 
     def prepare(self, program: Program) -> Prepared: ...
 
@@ -70,7 +72,7 @@ class InterpretDevice:
         return run
 
 
-_ALWAYS: dict[str, Device] = {d.name: d for d in (HostDevice(), InterpretDevice())}
+_ALWAYS: dict[str, Device] = {HostDevice.name: HostDevice(), InterpretDevice.name: InterpretDevice()}
 # Devices of this machine's GPUs, and where their runtimes are; opened when asked for.
 GPU_SORTS = {"hip": ("genrw.codegen.hip", "HipRuntime"), "cuda": ("genrw.codegen.cuda", "CudaRuntime")}
 DEVICE_NAMES = (*_ALWAYS, *GPU_SORTS)

@@ -49,7 +49,7 @@ class _Bits:
                 counts[level] = (bits & ~seen).bit_count()
                 seen |= bits
         # Rounded so that the order in which costs were added cannot decide between equals.
-        return round(sum(map(mul, self.prices, counts)), 9)
+        return float(round(sum(map(mul, self.prices, counts)), 9))
 
 
 class Extractor:

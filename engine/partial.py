@@ -79,7 +79,7 @@ def why_not(library: Library, rule: RuleDecl, graph: Saturated, module: Module) 
     operators = frozenset(
         name for side in (rule.left, rule.right) for n in nodes(side) for name in pattern_operators(n, rule, library)
     )
-    counts = rest_counts(rule, library, _WIDEST, operators)
+    counts = rest_counts(rule, library, frozenset(range(_WIDEST + 1)), operators)
     for variant in variants(rule, library, counts):
         if search.applies(variant):
             return None

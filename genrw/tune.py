@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
 from genrw.bench import SUITES
 from genrw.codegen.devices import GPU_SORTS, HostDevice, find_device
 from genrw.engine.ir import Module, Unit
@@ -64,10 +62,10 @@ class Tuned:
     @property
     def correlation(self) -> float | None:
         """Spearman's rank correlation of predicted and measured times; None for fewer than three, or all the same."""
-        ranks = [_ranks([m.predicted for m in self.right]), _ranks([_taken(m) for m in self.right])]
-        if len(self.right) < 3 or any(len(set(r)) == 1 for r in ranks):
+        predicted, taken = (_ranks(x) for x in ([m.predicted for m in self.right], [_taken(m) for m in self.right]))
+        if len(self.right) < 3 or len(set(predicted)) == 1 or len(set(taken)) == 1:
             return None
-        return float(np.corrcoef(ranks)[0, 1])
+        return statistics.correlation(predicted, taken)
 
 
 def _taken(measured: Measured) -> float:

@@ -336,6 +336,20 @@ def _index_maps() -> dict[str, str]:
             y = @param:y -> float{635, 8, 88}
             r = add(x, y)
             @return(r)""",
+        "transpose_rows": """
+            x = @param:x -> float{12, 40}
+            t = transpose[permutation={1, 0}](x)
+            s = reduce_sum[axes={1}](t)
+            @return(s)""",
+        "transpose_repeated": """
+            x = @param:x -> float{1, 40}
+            y = @param:y -> float{30, 40}
+            t = transpose[permutation={1, 0}](x)
+            b = multibroadcast[out_lens={40, 30}](t)
+            u = transpose[permutation={1, 0}](y)
+            p = mul(b, u)
+            s = reduce_sum[axes={1}](p)
+            @return(s)""",
         "transpose_tiles": """
             x = @param:x -> float{3, 64, 96}
             y = @param:y -> float{3, 96, 64}
@@ -1117,6 +1131,14 @@ SPLIT = {
         x = @param:x -> float{2, 100000}
         s = reduce_max[axes={1}](x)
         @return(s)""",
+    "split_argmax": """
+        x = @param:x -> half{2, 400000}
+        a = reduce_argmax[axes={1}](x)
+        @return(a)""",
+    "split_uneven_argmin": """
+        x = @param:x -> float{2, 400003}
+        a = reduce_argmin[axes={1}](x)
+        @return(a)""",
     "split_columns": """
         x = @param:x -> float{40000, 20}
         s = reduce_mean[axes={0}](x)
