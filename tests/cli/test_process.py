@@ -68,9 +68,14 @@ def test_output_to_a_device_goes_to_it(softmax: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signal")
 def test_interrupted() -> None:
-    process = subprocess.Popen(
-        [*COMMAND, "lower", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    # What runs in the background is started with the signal ignored, and hands that on.
+    heeded = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            [*COMMAND, "lower", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+    finally:
+        signal.signal(signal.SIGINT, heeded)
     assert process.stdin is not None
     process.stdin.write("# more than a pipe holds: once it is written, the command reads\n" * 4000)
     process.send_signal(signal.SIGINT)

@@ -21,7 +21,7 @@ def test_explain(genrw: Command, softmax: Path) -> None:
     assert (result.status, result.err) == (0, "")
     lines = result.out.splitlines()
     assert lines[0] == "kernel main, target gfx942: the rows of {8, 100} along axis 1"
-    first = lines.index(next(line for line in lines if line.split()[:2] == ["cost", "algo"])) + 1
+    first = lines.index(next(line for line in lines if line.split()[:2] == ["µs", "algo"])) + 1
     costs = []
     for line in lines[first:]:
         if not line:
