@@ -414,6 +414,21 @@ def test_moves_are_joined_and_absorbed(body: str, left: list[str]) -> None:
     assert simplified(text) == left
 
 
+def test_axes_of_one_do_not_multiply() -> None:
+    """Transposes of axes of length 1 are equal in many ways, which must not all be tried."""
+    text = """
+        x = @param:x -> float{1, 1, 33, 65}
+        t = transpose[permutation={2, 3, 0, 1}](x)
+        a = reduce_mean[axes={2, 3}](t)
+        b = mul(a, t)
+        c = reduce_sum[axes={2}](b)
+        y = min(b, c)
+        @return(y)
+        """
+    assert kernels_of(text) == ["y"]
+    assert len(simplified(text)) <= 3
+
+
 def test_reshapes_between_a_reduction_and_what_it_reads_move_nothing() -> None:
     """Elements keep their numbers: every load is at the kernel's own element."""
     text = """
