@@ -181,8 +181,8 @@ def test_taken_for_wide_rows(target: str) -> None:
     best = schedules(WIDE, target)[0]
     assert (best["algo"], best["steps"], best["vector"]) == ("aligned", 1, 8)
     text = load(WIDE, target).kernels()[0].text
-    assert "gen::row_load<56, 8192, 8, 6>" in text
-    assert "gen::row_store<8192, 8, 6>" in text
+    assert "gen::row_load<104, 4096, 8, 12>" in text
+    assert "gen::row_store<4096, 8, 12>" in text
 
 
 @pytest.mark.parametrize("target", AMD_TARGETS)
