@@ -13,6 +13,8 @@ from genrw.rulesets import load_library
 
 # Processes that tests start import the installed package, not the sources' folder genrw/ beside them.
 os.environ["PYTHONSAFEPATH"] = "1"
+# What was measured on this machine before chooses no schedules here.
+os.environ["GENRW_TUNED"] = os.devnull + "/none"
 
 GOLDEN = Path(__file__).parent / "golden"
 
