@@ -47,7 +47,7 @@ class _RuleCheck:
         yield from self._guard()
 
     def _stages(self) -> Iterator[Diagnostic]:
-        stages = (self.rule.stage or "").replace(",", " ").split()
+        stages = self.rule.stages
         if not stages:
             yield Diagnostic("the rule belongs to no stage", self.rule.name_span, "write `stage NAME` above it")
         for stage in stages:

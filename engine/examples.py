@@ -60,7 +60,7 @@ class _Trial:
 
     def stages(self) -> Sequence[str]:
         """The stages at which the rule runs."""
-        return [s for s in (self.rule.stage or "").replace(",", " ").split() if s in self.library.stages]
+        return [stage for stage in self.rule.stages if stage in self.library.stages]
 
     def saturated(self, stage: str, before: Module) -> Saturated:
         """The e-graph of a program after the rule ran."""

@@ -243,8 +243,8 @@ class Library:
     def fusing_stage(self) -> str | None:
         """The stage that cuts programs into kernels: the first whose rules say what kernels make; None without any."""
         made = {op.name for op in self.operators.values() if op.role == "made"}
-        asked = [r.stage or "" for r in self.rules if isinstance(r.left, OpPattern) and r.left.op in made]
-        named = {stage for stages in asked for stage in stages.replace(",", " ").split()}
+        asking = [r for r in self.rules if isinstance(r.left, OpPattern) and r.left.op in made]
+        named = {stage for rule in asking for stage in rule.stages}
         return next((stage for stage in self.stages if stage in named), None)
 
     def target(self, name: str) -> Target:

@@ -300,18 +300,20 @@ class Pipeline:
 
     def saturated(self, module: Module, stage: str, options: Options) -> tuple[Saturated, Module]:
         """The e-graph of one module after all rules of a stage, and the module as it was put in."""
-        if self.index(stage) > self.index(self.library.fusing_stage or self.stages[0]):
-            module = with_space(module, self.library)
-        module = replace(module, target=options.target)
+        module = replace(self._spaced(module, stage), target=options.target)
         engine = self.engine(stage, options.strict, [module])
         return engine.run([module], [self.context(module, options)], {}), module
+
+    def _spaced(self, module: Module, stage: str) -> Module:
+        """The module as a stage takes it: with its space once programs are cut into kernels."""
+        is_kernel = self.index(stage) > self.index(self.library.fusing_stage or self.stages[0])
+        return with_space(module, self.library) if is_kernel else module
 
     def _run(
         self, modules: Sequence[Module], stage: str, options: Options, trace: Trace, without: Sequence[str] = ()
     ) -> list[Callable[[], Module]]:
         """Run a stage's rules on a batch; gives for each module what makes its result."""
-        if self.index(stage) > self.index(self.library.fusing_stage or self.stages[0]):
-            modules = [with_space(m, self.library) for m in modules]
+        modules = [self._spaced(m, stage) for m in modules]
         engine = self.engine(stage, options.strict, modules)
         if not engine.rules:
             return [partial(replace, m, stage=stage) for m in modules]
@@ -427,11 +429,10 @@ class Pipeline:
 
 def stage_rules(library: Library, stage: str) -> list[RuleDecl]:
     """The rules that run at a stage."""
-    return [r for r in library.rules if r.stage is not None and stage in r.stage.replace(",", " ").split()]
+    return [rule for rule in library.rules if stage in rule.stages]
 
 
 def require_stage(library: Library, rule: RuleDecl) -> None:
     """GenrwError if a rule belongs to no stage of the pipeline."""
-    stages = (rule.stage or "").replace(",", " ").split()
-    if not stages or any(s not in library.stages for s in stages):
+    if not rule.stages or any(stage not in library.stages for stage in rule.stages):
         raise GenrwError(error(f"rule `{rule.name}` is in no stage of the pipeline", rule.name_span).diagnostics)

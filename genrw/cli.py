@@ -184,10 +184,8 @@ def tune(
     from genrw.codegen.devices import find_device
     from genrw.tune import Request, program_files, run_tune
 
-    settings, default = (
-        _settings(target, strict, None, plan, rules, no_shipped_rules),
-        find_device(device).default_target,
-    )
+    settings = _settings(target, strict, None, plan, rules, no_shipped_rules)
+    default = find_device(device).default_target
     programs = {name: _load(name, settings, default) for name in program_files(files)}
     return run_tune(programs, Request(device, best, times, json_file))
 

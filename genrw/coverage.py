@@ -151,7 +151,7 @@ class Coverage:
 
     def _stages_asked(self) -> tuple[str, ...]:
         """The stages up to the last one of a rule that is asked about."""
-        named = {stage for r in self.library.rules if self._wanted(r.name) for stage in stages_of(r)}
+        named = {stage for r in self.library.rules if self._wanted(r.name) for stage in r.stages}
         last = max((i for i, stage in enumerate(self.library.stages) if stage in named), default=-1)
         return self.library.stages[: last + 1]
 
@@ -217,7 +217,7 @@ class Coverage:
 
     def _stages(self, rule: RuleDecl, key: str) -> dict[str, Seen]:
         """What was seen of a direction at each stage of its rule."""
-        return {stage: self.seen.get((key, stage), Seen()) for stage in stages_of(rule)}
+        return {stage: self.seen.get((key, stage), Seen()) for stage in rule.stages}
 
     def rows(self) -> list[Row]:
         """What was seen of each rule, both directions of those that have two."""
@@ -274,11 +274,6 @@ class Coverage:
         except GenrwError:
             # Without some rule the others make no end, or nonsense: each on its own shows which.
             return [None] if len(probes) == 1 else [o for probe in probes for o in self._without([probe])]
-
-
-def stages_of(rule: RuleDecl) -> list[str]:
-    """The stages at which a rule runs."""
-    return (rule.stage or "").replace(",", " ").split()
 
 
 def directions_of(rule: RuleDecl) -> tuple[str, ...]:

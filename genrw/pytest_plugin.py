@@ -65,12 +65,11 @@ class _Watch:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         self._close()
+        self._collect()
         worker = getattr(self.config, "workeroutput", None)
         if worker is not None:
-            self._collect()
             worker[_WORKER] = self.data.dump()
             return
-        self._collect()
         self.rows = self._all_rows()
         limit = self.config.getoption("--rule-cov-fail-under")
         if limit is not None and self._percent() < limit and session.exitstatus == pytest.ExitCode.OK:

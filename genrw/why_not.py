@@ -15,7 +15,6 @@ def tell(name: str, program: Program) -> int:
     """Print, for each module at each of the rule's stages, what keeps the rule from applying, or that it applies."""
     library = program.library
     rule = _rule(name, library)
-    stages = (rule.stage or "").replace(",", " ").split()
     left = rule.left
     if isinstance(left, OpPattern) and library.find(left.op) is not None and library.role(left.op) == "made":
         raise error(
@@ -23,7 +22,7 @@ def tell(name: str, program: Program) -> int:
             rule.name_span,
             "`genrw explain FILE` tells why it was cut",
         )
-    for stage in (s for s in program.stages if s in stages):
+    for stage in (s for s in program.stages if s in rule.stages):
         _tell_at(stage, rule, program)
     return 0
 

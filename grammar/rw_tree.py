@@ -261,6 +261,11 @@ class RuleDecl(Declared):
     replaces: bool = False
     examples: tuple[Example, ...] = ()
 
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages at which the rule runs, by name."""
+        return tuple((self.stage or "").replace(",", " ").split())
+
 
 Declaration = OpDecl | MonoidDecl | TargetDecl | LetDecl | ClassDecl | PipelineDecl | RuleDecl | ImportDecl
 

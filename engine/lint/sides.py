@@ -24,7 +24,7 @@ class Direction:
 
     @cached_property
     def stages(self) -> frozenset[str]:
-        return frozenset((self.rule.stage or "").replace(",", " ").split())
+        return frozenset(self.rule.stages)
 
     @cached_property
     def needs(self) -> tuple[frozenset[str], ...]:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 from device_kernels import suite_kernels, together
+from test_amd_objects import TARGETS, kernel_text
 
 from genrw.codegen.amd import KernelReport, compile_amd
 from genrw.codegen.printer import KernelSource
-
-TARGETS = {"gfx90a": 64, "gfx942": 64, "gfx950": 64, "gfx1100": 32, "gfx1201": 32}
 
 # Kernels that cannot read all their operands by 16 bytes, and why.
 NARROW = {
@@ -48,9 +47,7 @@ def compiled_for(arch: str) -> list[Compiled]:
     found = []
     for i, (case, source) in enumerate(kernels):
         name = f"k{i}"
-        start = code.assembly.index(f"\n{name}:")
-        text = code.assembly[start : code.assembly.index(".section", start)]
-        found.append(Compiled(case, source, code.kernels[name], text))
+        found.append(Compiled(case, source, code.kernels[name], kernel_text(code, name)))
     return found
 
 
