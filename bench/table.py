@@ -39,12 +39,17 @@ def seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
+def parser(description: str, times: int = 21) -> argparse.ArgumentParser:
+    """The options of all: `--json FILE`, and `--times N` to run more or less often."""
+    made = argparse.ArgumentParser(description=description)
+    made.add_argument("--json", metavar="FILE", type=Path, help="write the figures there too")
+    made.add_argument("--times", metavar="N", type=int, default=times, help="runs of each measurement")
+    return made
+
+
 def options(description: str) -> argparse.Namespace:
-    """The command line: `--json FILE`, and `--times N` to run more or less often."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures there too")
-    parser.add_argument("--times", metavar="N", type=int, default=21, help="runs of each measurement")
-    return parser.parse_args()
+    """The command line."""
+    return parser(description).parse_args()
 
 
 def report(headings: Sequence[str], rows: Sequence[Sequence[Any]], path: Path | None) -> None:

@@ -1,7 +1,8 @@
 """Kernels on the CPU: the HIP source compiled for the host, loaded and run.
 
-The device header has the other half: there, a kernel is a plain function and its lanes are a loop, or one
-fiber per lane where the kernel has barriers or cross-lane operations.
+The device header has the other half: there, a kernel is a plain function of one lane, called in a loop over lanes. A
+kernel whose lanes meet, at barriers or in cross-lane operations, has such loops in its text, and is a function of a
+whole workgroup.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ import numpy.typing as npt
 
 from genrw.codegen.compilers import host_compiler, kernel_text, translation_unit
 from genrw.grammar.cache import cache_folder, cache_key, read_entry, write_entry
-from genrw.grammar.diagnostics import error
 
 Argument = npt.NDArray[Any] | np.generic | int | float
 
@@ -34,16 +34,8 @@ _DTYPES = {
     "bool": "bool",
 }
 
-# gen::host::status in gen.hpp
-_FAILURES = {
-    1: "lanes that should have met at a barrier or a cross-lane operation stopped at different places",
-    2: "a cross-lane operation is wider than what is left of the wave: the block is not whole waves",
-    3: "a lane overran its stack",
-}
-
 # Below this much work, starting a second thread costs more than it saves.
 _BYTES_PER_THREAD = 1 << 18
-_LANES_PER_THREAD = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -53,7 +45,6 @@ class HostKernel:
     name: str
     arg_types: tuple[str, ...]
     block: int
-    cooperative: bool
     _library: ctypes.CDLL = field(repr=False)
     _entry: str = "gen_run"
 
@@ -68,33 +59,33 @@ class HostKernel:
         held = [_argument(*pair) for pair in zip(self.arg_types, arrays, strict=True)]
         pointers = (ctypes.c_void_p * max(1, len(held)))(*(array.ctypes.data for array in held))
 
-        def run(bounds: tuple[int, int]) -> int:
-            memory = _lane_memory(self._memory_bytes)
-            return int(self._run(pointers, *bounds, order, memory))
+        def run(bounds: tuple[int, int]) -> None:
+            self._run(pointers, *bounds, order, _lane_memory(self._memory_bytes))
 
         count = min(groups, threads if threads is not None else self._threads(held))
         ranges = list(pairwise(groups * i // count for i in range(count + 1))) if count > 0 else []
-        for status in [run(r) for r in ranges] if count < 2 else list(_pool().map(run, ranges)):
-            if status != 0:
-                raise error(f"kernel {self.name}: {_FAILURES[status]}")
+        if len(ranges) > 1:
+            list(_pool().map(run, ranges))
+        elif ranges:
+            run(ranges[0])
 
     @cached_property
-    def _run(self) -> Callable[..., int]:
+    def _run(self) -> Callable[..., None]:
         number = ctypes.c_longlong
         function = self._library[self._entry]
         function.argtypes = (ctypes.c_void_p, number, number, ctypes.c_uint, ctypes.c_void_p)
-        function.restype = ctypes.c_int
+        function.restype = None
         return function
 
     @cached_property
     def _memory_bytes(self) -> int:
-        return int(self._library.gen_memory_bytes())
+        function = self._library[f"{self._entry}_bytes"]
+        function.restype = ctypes.c_ulonglong
+        return int(function())
 
     def _threads(self, arrays: Sequence[npt.NDArray[Any]]) -> int:
         """As many threads as the work is worth."""
         worth = sum(array.nbytes for array in arrays) // _BYTES_PER_THREAD
-        if self.cooperative:
-            worth *= _BYTES_PER_THREAD // _LANES_PER_THREAD
         return max(1, min(_processors(), worth))
 
 
@@ -105,19 +96,19 @@ def compile_host(
     *,
     wave_size: int,
     block: int,
-    cooperative: bool,
+    in_loops: bool,
     cache: bool = True,
     compiler: str | None = None,
 ) -> HostKernel:
     """Compile one kernel for this machine, or take it from the cache.
 
-    `arg_types` are the C++ types of the kernel's parameters, such as `const float*` or `int`. A kernel with
-    barriers or cross-lane operations is `cooperative`. `compiler` is a command, or `zig`; by default the
-    system's compiler is found.
+    `arg_types` are the C++ types of the kernel's parameters, such as `const float*` or `int`. A kernel `in_loops` has
+    loops over its lanes in its text, and before these parameters a struct `KERNEL_lanes`. `compiler` is a command, or
+    `zig`; by default the system's compiler is found.
     """
-    body = f"{source}\n{_MEMORY_BYTES}\n{_entry('gen_run', kernel, arg_types)}"
-    built = _built(body, kernel, Launch(wave_size, block, cooperative), cache, compiler)
-    return HostKernel(kernel, tuple(arg_types), block, cooperative, built)
+    launch = Launch(wave_size, block, in_loops)
+    body = f"{source}\n{_entry('gen_run', kernel, arg_types, in_loops)}"
+    return HostKernel(kernel, tuple(arg_types), block, _built(body, kernel, launch, cache, compiler))
 
 
 @dataclass(frozen=True)
@@ -126,7 +117,7 @@ class Launch:
 
     wave_size: int
     block: int
-    cooperative: bool
+    in_loops: bool
 
 
 @dataclass(frozen=True)
@@ -142,18 +133,16 @@ class Unit:
 def compile_host_units(units: Sequence[Unit], launch: Launch, *, cache: bool = True) -> list[HostKernel]:
     """Compile kernels together, which takes far less time than one by one; each stands in a namespace of its own."""
     helpers = dict.fromkeys(helper for unit in units for helper in unit.helpers)
-    parts = [*helpers, _MEMORY_BYTES]
+    parts = [*helpers]
     for i, unit in enumerate(units):
         own = kernel_text(unit.source)
         for helper in unit.helpers:
             own = own.replace(helper, "", 1)
-        parts += [f"namespace unit{i} {{", own, "}", _entry(f"gen_run{i}", f"unit{i}::{unit.kernel}", unit.arg_types)]
+        entry = _entry(f"gen_run{i}", f"unit{i}::{unit.kernel}", unit.arg_types, launch.in_loops)
+        parts += [f"namespace unit{i} {{", own, "}", entry]
     name = units[0].kernel if len(units) == 1 else f"{units[0].kernel} and {len(units) - 1} more"
     built = _built("\n".join(parts), name, launch, cache, None)
-    return [
-        HostKernel(u.kernel, u.arg_types, launch.block, launch.cooperative, built, f"gen_run{i}")
-        for i, u in enumerate(units)
-    ]
+    return [HostKernel(u.kernel, u.arg_types, launch.block, built, f"gen_run{i}") for i, u in enumerate(units)]
 
 
 def _built(body: str, name: str, launch: Launch, cache: bool, compiler: str | None) -> ctypes.CDLL:
@@ -163,7 +152,7 @@ def _built(body: str, name: str, launch: Launch, cache: bool, compiler: str | No
     defines = (
         f"GEN_WAVE_SIZE={launch.wave_size}",
         f"GEN_BLOCK={launch.block}",
-        f"GEN_COOPERATIVE={int(launch.cooperative)}",
+        f"GEN_LANE_LOOPS={int(launch.in_loops)}",
     )
     path = cache_folder("host") / f"{cache_key(text, *defines, tool.identity)}.so" if cache else None
 
@@ -177,35 +166,33 @@ def _library(path: Path | None, build: Callable[[Path], None]) -> ctypes.CDLL:
     """The library of a cache entry, built if there is none; without a path or a usable cache, a fresh one."""
     if path is not None and read_entry(path) is not None:
         try:
-            return _load(path)
+            return ctypes.CDLL(str(path))
         except OSError:
             pass  # whole but not loadable: a cache that was copied from elsewhere
     with tempfile.TemporaryDirectory(prefix="genrw") as folder:
         fresh = Path(folder) / "kernel.so"
         build(fresh)
         stored = path is not None and write_entry(path, fresh.read_bytes())
-        return _load(path if path is not None and stored else fresh)
-
-
-def _load(path: Path) -> ctypes.CDLL:
-    library = ctypes.CDLL(str(path))
-    library.gen_memory_bytes.restype = ctypes.c_ulonglong
-    return library
+        return ctypes.CDLL(str(path if path is not None and stored else fresh))
 
 
 _EXPORT = 'extern "C" __attribute__((visibility("default")))'
-_MEMORY_BYTES = f"{_EXPORT} unsigned long long gen_memory_bytes() {{ return gen::host::memory_bytes; }}"
 
 
-def _entry(name: str, kernel: str, arg_types: Sequence[str]) -> str:
-    """The exported function that runs a range of groups over an array of argument pointers."""
-    lines = [f"{_EXPORT} int {name}(void* const* args, long long first, long long last, unsigned order,"]
-    lines += ["                void* memory) {"]
-    for i, name in enumerate(arg_types):
-        value = f"({name})args[{i}]" if "*" in name else f"*(const {name}*)args[{i}]"
+def _entry(name: str, kernel: str, arg_types: Sequence[str], in_loops: bool) -> str:
+    """The exported function that runs a range of groups over an array of argument pointers, and how many bytes of memory
+    it takes for the variables of a group's lanes."""
+    lines = [
+        f"{_EXPORT} unsigned long long {name}_bytes() {{ return {f'sizeof({kernel}_lanes)' if in_loops else 0}; }}"
+    ]
+    lines += [f"{_EXPORT} void {name}(void* const* args, long long first, long long last, unsigned order,"]
+    lines += ["                 void* memory) {"]
+    for i, type_ in enumerate(arg_types):
+        value = f"({type_})args[{i}]" if "*" in type_ else f"*(const {type_}*)args[{i}]"
         lines.append(f"    const auto a{i} = {value};")
-    call = ", ".join(f"a{i}" for i in range(len(arg_types)))
-    lines += [f"    return gen::host::run([=] {{ {kernel}({call}); }}, first, last, order, memory);", "}"]
+    given = [f"*static_cast<{kernel}_lanes*>(memory)"] if in_loops else []
+    call = ", ".join([*given, *(f"a{i}" for i in range(len(arg_types)))])
+    lines += [f"    gen::host::run([=] {{ {kernel}({call}); }}, first, last, order);", "}"]
     return "\n".join(lines)
 
 
@@ -225,7 +212,7 @@ def _argument(type_name: str, value: Argument) -> npt.NDArray[Any]:
 
 
 class _LaneMemory(threading.local):
-    """The stacks of a group's lanes: one area per thread, kept for the kernels to come."""
+    """The variables of a group's lanes: one area per thread, kept for the kernels to come."""
 
     area: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
 

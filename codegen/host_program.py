@@ -22,12 +22,12 @@ class HostProgram:
     def compile(cls, source: KernelSource, *, cache: bool = True) -> HostProgram:
         """Compile a printed kernel; GenrwError if there is no compiler or it refuses the source."""
         kernel = compile_host(
-            source.text,
+            source.host_text,
             source.name,
             _cpp_types(source),
             wave_size=source.wave_size,
             block=source.block,
-            cooperative=source.cooperative,
+            in_loops=source.in_loops,
             cache=cache,
         )
         return cls(source, kernel)
@@ -37,10 +37,10 @@ class HostProgram:
         """Compile printed kernels, those that are launched alike together."""
         alike: dict[Launch, list[KernelSource]] = {}
         for source in sources:
-            alike.setdefault(Launch(source.wave_size, source.block, source.cooperative), []).append(source)
+            alike.setdefault(Launch(source.wave_size, source.block, source.in_loops), []).append(source)
         compiled: dict[int, HostProgram] = {}
         for launch, group in alike.items():
-            units = [Unit(s.text, s.helpers, s.name, _cpp_types(s)) for s in group]
+            units = [Unit(s.host_text, s.helpers, s.name, _cpp_types(s)) for s in group]
             for source, kernel in zip(group, compile_host_units(units, launch, cache=cache), strict=True):
                 compiled[id(source)] = cls(source, kernel)
         return [compiled[id(source)] for source in sources]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import inf, prod
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from typing import Any
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from genrw.codegen.lane_loops import KEPT, Line, Loop, Variable, lane_loops, straight
 from genrw.codegen.monoid_text import cpp_type, monoid_struct, struct_name
-from genrw.codegen.placement import Placed, Placement, place
+from genrw.codegen.placement import Pass, Placed, Placement, place
 from genrw.codegen.ranges import index_ranges, index_type
 from genrw.codegen.recompute import choose_recomputed
 from genrw.engine.cpp_expr import cpp_expr, cpp_number
@@ -100,6 +102,8 @@ _CPP_WORDS = frozenset(
         "while",
         "xor",
         "gen",
+        "gen_lane",
+        KEPT,
         "i",
         "main",
     ]
@@ -220,7 +224,8 @@ class Argument:
 @dataclass(frozen=True)
 class KernelSource:
     """A printed kernel and what launching it takes. `cooperative`: it has barriers or cross-lane operations;
-    `helpers`: the parts of the text that belong to operators and that kernels may share."""
+    `helpers`: the parts of the text that belong to operators and that kernels may share; `host_text`: the kernel for the
+    CPU, as loops over lanes where several of them meet."""
 
     name: str
     text: str
@@ -231,6 +236,12 @@ class KernelSource:
     cooperative: bool
     lds_bytes: int
     helpers: tuple[str, ...] = ()
+    host_text: str = ""
+
+    @property
+    def in_loops(self) -> bool:
+        """Does the CPU run the kernel as loops over lanes that are in its text?"""
+        return self.cooperative and self.block > 1
 
 
 def print_kernel(
@@ -300,7 +311,7 @@ class _Printer:
         self.monoids: dict[str, str] = {}
         self.devices: dict[str, str] = {}
         self.tables: list[dict[str, str]] = []
-        self.lines: list[str] = []
+        self.body: list[Line | Loop] = []
         self.note: Callable[[Sequence[Node]], str] | None = None
         self.computed: list[Node] = []
         self.input_op = library.boundary("input").name
@@ -321,29 +332,36 @@ class _Printer:
         self._body()
         block = int(self.module.schedule.get("block_size", 1))
         groups = int(self.module.schedule.get("grid", 1))
-        text = _ENVIRONMENT.from_string(_kernel_template()).render(
-            name=self.name,
-            target=self.module.target,
-            groups=groups,
-            block=block,
-            program=program.strip().split("\n") if program else [],
-            devices=list(self.devices.values()),
-            monoids=list(self.monoids.values()),
-            tables=self.tables,
-            parameters=self._parameters(arguments),
-            body="\n".join(self.lines),
-        )
+        frame = {
+            "name": self.name,
+            "target": self.module.target,
+            "groups": groups,
+            "block": block,
+            "program": program.strip().split("\n") if program else [],
+            "devices": list(self.devices.values()),
+            "monoids": list(self.monoids.values()),
+            "tables": self.tables,
+        }
+        parameters = self._parameters(arguments)
+        text = _rendered(frame, parameters, straight(self.body))
+        cooperative = any(self.library.role(p.node.op) == "sync" for p in self.placement.nodes)
         return KernelSource(
             self.name,
-            text + "\n",
+            text,
             arguments,
             groups,
             block,
             int(self.context["target"].member("wave_size")),
-            any(self.library.role(p.node.op) == "sync" for p in self.placement.nodes),
+            cooperative,
             sum(self._buffer_bytes(p.node) for p in self.placement.nodes),
             tuple(self.devices.values()),
+            self._host_text(frame, parameters) if cooperative and block > 1 else text,
         )
+
+    def _host_text(self, frame: Mapping[str, Any], parameters: Sequence[str]) -> str:
+        """The kernel as loops over lanes, whose variables the caller keeps."""
+        loops = lane_loops(self.body)
+        return _rendered(frame, [f"{self.name}_lanes& {KEPT}", *parameters], loops.lines, loops.members)
 
     def _buffer_bytes(self, node: Node) -> int:
         if self.library.role(node.op) != "alloc":
@@ -371,10 +389,8 @@ class _Printer:
             arguments.append(Argument(name, given, type_.dtype, cpp, type_.lens, type_.layout, is_written))
         return tuple(arguments)
 
-    def _parameters(self, arguments: Sequence[Argument]) -> str:
-        texts = [f"{'' if a.written else 'const '}{a.cpp}* __restrict__ {a.name}" for a in arguments]
-        one_line = ", ".join(texts)
-        return one_line if len(one_line) < 90 else (",\n" + " " * (len(self.name) + 1)).join(texts)
+    def _parameters(self, arguments: Sequence[Argument]) -> list[str]:
+        return [f"{'' if a.written else 'const '}{a.cpp}* __restrict__ {a.name}" for a in arguments]
 
     def _unique(self, name: str) -> str:
         candidate, count = name, 1
@@ -438,17 +454,24 @@ class _Printer:
             this = passes[slot]
             folds = [p for p in self.placement.nodes if p.folds_loop and p.slot == slot + 1]
             self._accumulators(folds)
-            step = self.names[id(this.leaf)]
-            if this.unroll > 1:
-                self._line(1, f"GEN_UNROLL_BY({this.unroll})")
-            self._line(1, f"for (int {step} = 0; {step} < {this.extent}; ++{step}) {{")
+            before, self.body = self.body, []
             self._slot([p for p in items if p.node is not this.leaf], 2, folds)
-            self._line(1, "}")
+            before.append(Loop(self._pass_head(this), tuple(self.body)))
+            self.body = before
 
-    def _line(self, depth: int, text: str) -> None:
+    def _pass_head(self, this: Pass) -> tuple[Line, ...]:
+        step = self.names[id(this.leaf)]
+        unrolled = (Line(1, f"GEN_UNROLL_BY({this.unroll})"),) if this.unroll > 1 else ()
+        return (*unrolled, Line(1, f"for (int {step} = 0; {step} < {this.extent}; ++{step}) {{"))
+
+    def _line(self, depth: int, text: str, variable: Variable | None = None, node: Node | None = None) -> None:
+        """A line of the body; it declares a variable, or is the text of a node."""
         told = self.note(self.computed) if self.note is not None else ""
         self.computed.clear()
-        self.lines.append("    " * depth + text + (f"  // {told}" if told else ""))
+        operator = None if node is None else self.library.operator(node.op)
+        meets = str(operator.decl.role_parts[0]) if operator is not None and operator.role == "sync" else ""
+        shared = operator is not None and operator.role == "alloc"
+        self.body.append(Line(depth, f"{text}  // {told}" if told else text, variable, meets, shared))
 
     def _slot(self, items: Sequence[Placed], depth: int, folds: Sequence[Placed] = ()) -> None:
         """Single values and share loops in turn, level by level."""
@@ -479,13 +502,14 @@ class _Printer:
         role = self.library.role(node.op)
         if role == "alloc" or node.type.sort == "effect" or self._is_state(node):
             text = self._emit(item, None)
-            self._line(depth, text if text.endswith(";") else f"{text};")
+            self._line(depth, text if text.endswith(";") else f"{text};", node=node)
         elif not self._inlined(item):
             self._declare(item, depth, self._emit(item, None))
 
     def _declare(self, item: Placed, depth: int, text: str) -> None:
-        type_ = "auto" if item.node.type.sort == "array" else self._cpp_type(item)
-        self._line(depth, f"const {type_} {self.names[id(item.node)]} = {text};")
+        name, type_ = self.names[id(item.node)], self._cpp_type(item)
+        shown = "auto" if item.node.type.sort == "array" else type_
+        self._line(depth, f"const {shown} {name} = {text};", Variable(name, type_, text, constant=True), item.node)
 
     def _cpp_type(self, item: Placed, element: bool = False) -> str:
         type_ = item.node.type
@@ -498,7 +522,8 @@ class _Printer:
         """One loop over a lane's share; arrays that are needed elsewhere are declared before it."""
         kept = [p for p in wide if self._kept(p)]
         for item in kept:
-            self._line(depth, f"{self._cpp_type(item)} {self.names[id(item.node)]};")
+            name, type_ = self.names[id(item.node)], self._cpp_type(item)
+            self._line(depth, f"{type_} {name};", Variable(name, type_))
         size = self.placement.share
         self._line(depth, "GEN_UNROLL")
         self._line(depth, f"{_share_head(size)} {{")
@@ -550,12 +575,14 @@ class _Printer:
             name = self._accumulator(fold)
             struct = self._monoid(fold.node)
             if operand.node.type.size:
-                self._line(1, f"gen::array<{struct}::acc, {operand.node.type.size}> {name};")
+                type_ = f"gen::array<{struct}::acc, {operand.node.type.size}>"
+                self._line(1, f"{type_} {name};", Variable(name, type_))
                 self._line(1, "GEN_UNROLL")
                 head = _share_head(operand.node.type.size)
                 self._line(1, f"{head} {name}[{_SHARE_VARIABLE}] = {struct}::identity();")
             else:
-                self._line(1, f"{struct}::acc {name} = {struct}::identity();")
+                type_, value = f"{struct}::acc", f"{struct}::identity()"
+                self._line(1, f"{type_} {name} = {value};", Variable(name, type_, value))
 
     def _accumulator(self, fold: Placed) -> str:
         """The variable that a pass loop folds into: the result's own where each element of the share has one."""
@@ -587,7 +614,7 @@ class _Printer:
         """Is the value written into its user, without a line of its own?"""
         node = item.node
         role = self.library.role(node.op)
-        if self._is_step(node):
+        if self._is_step(node) or any(self.library.role(u.node.op) == "sync" for u in item.users):
             return False
         if role in ("read", "sync", "fold", "alloc") or item.folds_loop or len(item.users) != 1:
             return role == "index_leaf" and not item.wide
@@ -770,6 +797,17 @@ def _closed(text: Text, outer: str) -> Text:
     return Text(f"({text})", "atom", text.about)
 
 
+def _rendered(
+    frame: Mapping[str, Any], parameters: Sequence[str], lines: Sequence[str], members: Sequence[str] | None = None
+) -> str:
+    """A kernel's whole text; `members` are those of the struct of its lanes' variables, None if it has no such."""
+    one_line = ", ".join(parameters)
+    shown = one_line if len(one_line) < 90 else (",\n" + " " * (len(frame["name"]) + 1)).join(parameters)
+    made = _template(_kernel_template()).render(frame, parameters=shown, body="\n".join(lines), members=members)
+    return made + "\n"
+
+
+@cache
 def _kernel_template() -> str:
     return (Path(__file__).parent / "templates" / "kernel.hip").read_text(encoding="utf-8")
 

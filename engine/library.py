@@ -40,7 +40,7 @@ ROLES = {
     "read": "reads memory",
     "write": "writes memory; its parts are the buffer, the index and the value",
     "alloc": "reserves workgroup memory",
-    "sync": "needs all lanes of a wave or block to reach it together",
+    "sync": "needs all lanes of a wave or block to reach it together; no other operator's text has lanes meet",
     "index_leaf": "an index that depends on which lane, wave or group runs, or on a loop's step",
     "kernel": "stands for a whole kernel; its attributes are the kernel's schedule",
     "boundary": "where a program meets its surroundings: inputs, constants, results, calls",

@@ -3,7 +3,7 @@
 //   * NVIDIA GPUs (NVRTC or nvcc),
 //   * the host    (g++ or clang as C++17), where the same kernels run on the CPU, lanes emulated.
 // It includes nothing. -DGEN_WAVE_SIZE=64|32|1 is always given; host builds also get GEN_BLOCK (lanes of a
-// workgroup) and GEN_COOPERATIVE (1 when the kernel has barriers or cross-lane operations).
+// workgroup) and GEN_LANE_LOOPS (1 when the kernel's text has the loops over them: lanes of it meet).
 //
 // Compilers are told not to contract a*b+c. What is fused is written so: gen::fma.
 #ifndef GEN_HPP
@@ -40,7 +40,7 @@
 #define GEN_HOST 1
 #define GEN_DEVICE inline __attribute__((always_inline))
 #define GEN_CONSTANT static constexpr
-// The kernel is inlined into the loop over lanes, so that a kernel without barriers vectorises over them.
+// The kernel is inlined into what calls it: a loop over lanes vectorises, over groups where a group is one lane.
 #define GEN_KERNEL(block) static inline __attribute__((always_inline)) void
 #define GEN_LDS(type, name, count)                            \
     static thread_local type name[count];                     \
@@ -51,8 +51,8 @@
 // Unrolling is left to the host compiler: it vectorises the loop first.
 #define GEN_UNROLL
 #define GEN_UNROLL_BY(count)
-#if !defined(GEN_BLOCK) || !defined(GEN_COOPERATIVE)
-#error "GEN_BLOCK and GEN_COOPERATIVE are not defined: host kernels are built by genrw.codegen.host"
+#if !defined(GEN_BLOCK) || !defined(GEN_LANE_LOOPS)
+#error "GEN_BLOCK and GEN_LANE_LOOPS are not defined: host kernels are built by genrw.codegen.host"
 #endif
 #endif
 
@@ -402,30 +402,14 @@ GEN_DEVICE constexpr T nan()
 // ---------------------------------------------------------------------------------------------------------
 #if GEN_HOST
 
-// Without operations that join lanes, the lanes of a group are a plain loop. With them, each lane is a fiber.
-#if GEN_COOPERATIVE && GEN_BLOCK > 1
-#define GEN_FIBERS 1
-#endif
-
-#if GEN_FIBERS && (defined(GEN_UCONTEXT) || !(defined(__x86_64__) || defined(__aarch64__)))
-#define GEN_SLOW_SWITCH 1
-#include <ucontext.h>
-#endif
-
 namespace gen {
 namespace host {
 
-// What gen_run returns; genrw.codegen.host has the messages.
-enum status : int
-{
-    finished = 0,
-    diverged = 1,        // the lanes of a wave, or the waves of a group, stopped at different places
-    partial_wave = 2,    // a cross-lane operation wider than the lanes that are there
-    stack_overflow = 3,  // a lane's stack was too small
-};
-
-static thread_local int group_index;
-static thread_local int lane_index;
+// Types of their own: no store of a kernel's can be taken for one to them.
+enum class group_number : int {};
+enum class lane_number : int {};
+static thread_local group_number group_index;
+static thread_local lane_number lane_index;
 
 // Workgroup memory is static. Each block of it is listed where it is first met, so that a group can begin
 // with poison: a kernel that reads what no lane has written must not find the zero it hopes for.
@@ -479,279 +463,137 @@ struct group_order
     long long first(long long i) const { return (start + i * step) % chunks * chunk; }
 };
 
-#if !GEN_FIBERS
+GEN_DEVICE void run_lane(int lane) { lane_index = static_cast<lane_number>(lane); }
 
-static constexpr uint64 memory_bytes = 0;
+#if GEN_LANE_LOOPS
+
+// The kernel's text has the loops: GEN_WAVES over the waves of the group, in it GEN_LANES over the lanes of the wave.
+// With a seed, waves take turns in another order each time, and the lanes of some go from the last to the first: a
+// missing barrier shows.
+
+static constexpr int waves = (GEN_BLOCK + GEN_WAVE_SIZE - 1) / GEN_WAVE_SIZE;
+static thread_local int wave_index;
+static thread_local bool shuffled;
+static thread_local uint64 random_state;
+
+inline int draw(int bound)
+{
+    random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;
+    return static_cast<int>((random_state >> 33) % static_cast<unsigned>(bound));
+}
+
+GEN_DEVICE int first_lane() { return wave_index * GEN_WAVE_SIZE; }
+GEN_DEVICE int last_lane()
+{
+    const int whole = first_lane() + GEN_WAVE_SIZE;
+    return GEN_BLOCK % GEN_WAVE_SIZE != 0 && whole > GEN_BLOCK ? GEN_BLOCK : whole;
+}
+
+struct wave_turns
+{
+    int done = 0, start = 0;
+    bool descending = false;
+
+    GEN_DEVICE wave_turns()
+    {
+        if (!shuffled) return;
+        start = draw(waves);
+        descending = draw(2);
+    }
+    GEN_DEVICE bool next()
+    {
+        const int turn = (start + done) % waves;
+        wave_index = descending ? waves - 1 - turn : turn;
+        return done++ < waves;
+    }
+};
+
+// Runs of consecutive lanes: all lanes of the wave, or one by one from the last.
+struct lane_runs
+{
+    int begin = first_lane(), first = last_lane(), last = first;
+    bool one_by_one = shuffled && draw(2);
+
+    GEN_DEVICE bool next()
+    {
+        last = first;
+        first = one_by_one ? last - 1 : begin;
+        return last > begin;
+    }
+};
+
+#define GEN_WAVES for (gen::host::wave_turns gen_turns; gen_turns.next();)
+#define GEN_LANES                                              \
+    for (gen::host::lane_runs gen_runs; gen_runs.next();)      \
+        for (int gen_lane = gen_runs.first;                    \
+             gen::host::run_lane(gen_lane), gen_lane < gen_runs.last; gen_lane++)
+
+/// Runs groups first to last - 1 in an order chosen by a seed.
+template <class Kernel>
+inline void run(const Kernel& kernel, long long first, long long last, unsigned seed)
+{
+    shuffled = seed != 0;
+    random_state = seed;
+    const group_order order(last - first, 1, seed);
+    for (long long i = 0; i < last - first; i++) {
+        poison_lds(shuffled);
+        group_index = static_cast<group_number>(first + order.first(i));
+        kernel();
+    }
+}
+
+#else
 
 /// Runs groups first to last - 1, lane after lane, in an order chosen by a seed.
 template <class Kernel>
-inline status run(const Kernel& kernel, long long first, long long last, unsigned seed, void*)
+inline void run(const Kernel& kernel, long long first, long long last, unsigned seed)
 {
     const long long count = last - first;
-    if (count <= 0) return finished;
-    const group_order order(count, seed == 0 ? count : GEN_COOPERATIVE ? 1 : 16, seed);
+    if (count <= 0) return;
+    const group_order order(count, seed == 0 ? count : 16, seed);
     for (long long i = 0; i < order.chunks; i++) {
         const long long begin = first + order.first(i);
         const long long end = begin + order.chunk < last ? begin + order.chunk : last;
         for (long long group = begin; group < end; group++) {
             poison_lds(seed != 0);
-            group_index = static_cast<int>(group);
+            group_index = static_cast<group_number>(group);
             for (int lane = 0; lane < GEN_BLOCK; lane++) {
-                lane_index = lane;
+                run_lane(lane);
                 kernel();
             }
         }
     }
-    return finished;
-}
-
-#else
-
-// Fibers. The lanes of a wave run one after the other up to their next stop: a cross-lane operation, a
-// barrier or the end. A cross-lane operation is one rendezvous: each lane leaves a pointer to its value and
-// hands over to the next lane; when all have stopped, the scheduler computes every lane's result at once.
-
-#if GEN_SLOW_SWITCH
-
-struct context
-{
-    ucontext_t state;
-};
-
-inline void start_context(context& fiber, char* stack, uint64 size, void (*entry)())
-{
-    getcontext(&fiber.state);
-    fiber.state.uc_stack.ss_sp = stack;
-    fiber.state.uc_stack.ss_size = size;
-    fiber.state.uc_link = nullptr;
-    makecontext(&fiber.state, entry, 0);
-}
-
-inline void switch_context(context& from, context& to) { swapcontext(&from.state, &to.state); }
-
-#else
-
-struct context
-{
-    void* stack_pointer;
-};
-
-// A stack from which a switch begins the entry, with the stack pointer as after a call.
-inline void start_context(context& fiber, char* stack, uint64 size, void (*entry)())
-{
-    const uint64 top = reinterpret_cast<uint64>(stack + size) & ~static_cast<uint64>(15);
-    void** frame = reinterpret_cast<void**>(top) - 2;
-    frame[0] = reinterpret_cast<void*>(entry);
-    frame[1] = nullptr;
-    fiber.stack_pointer = frame;
-}
-
-// Leaves the place to go on at on the stack, exchanges the stack pointers, and jumps to the other's place. It
-// stands in line, not in a function: the jump then nearly always goes where it went for the lane before,
-// which the branch predictor learns, whereas a function's return would be mispredicted. Every register is
-// declared overwritten, so the compiler itself saves those that it needs; those that it may not give up go
-// on the stack. The first step passes over the red zone.
-#if defined(__x86_64__)
-
-GEN_DEVICE void switch_context(context& from, context& to)
-{
-    void** save = &from.stack_pointer;
-    void* load = to.stack_pointer;
-    asm volatile(
-        "leaq -128(%%rsp), %%rsp\n\t"
-        "pushq %%rbp\n\t"
-        "pushq %%rbx\n\t"
-        "leaq 1f(%%rip), %%rax\n\t"
-        "pushq %%rax\n\t"
-        "movq %%rsp, (%%rdi)\n\t"
-        "movq %%rsi, %%rsp\n\t"
-        "popq %%rax\n\t"
-        "jmp *%%rax\n"
-        "1:\n\t"
-        "popq %%rbx\n\t"
-        "popq %%rbp\n\t"
-        "leaq 128(%%rsp), %%rsp"
-        : "+D"(save), "+S"(load)
-        :
-        : "memory", "cc", "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
-#if defined(__AVX512F__)
-          "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26",
-          "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
-#endif
-          "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
-          "xmm12", "xmm13", "xmm14", "xmm15");
-}
-
-#else
-
-GEN_DEVICE void switch_context(context& from, context& to)
-{
-    register void** save __asm__("x0") = &from.stack_pointer;
-    register void* load __asm__("x1") = to.stack_pointer;
-    asm volatile(
-        "sub sp, sp, #176\n\t"
-        "adr x16, 1f\n\t"
-        "stp x16, x18, [sp]\n\t"
-        "stp x29, x19, [sp, #16]\n\t"
-        "mov x16, sp\n\t"
-        "str x16, [x0]\n\t"
-        "ldp x16, x18, [x1], #16\n\t"
-        "mov sp, x1\n\t"
-        "br x16\n"
-        "1:\n\t"
-        "hint #38\n\t"  // a landing place for jumps, where they are checked
-        "ldp x29, x19, [sp], #160"
-        : "+r"(save), "+r"(load)
-        :
-        : "memory", "cc", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14",
-          "x15", "x16", "x17", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x30",
-#if defined(__ARM_FEATURE_SVE)
-          "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14",
-          "p15",
-#endif
-          "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14",
-          "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28",
-          "v29", "v30", "v31");
-}
-
-#endif
-#endif
-
-enum class stop : int
-{
-    none,
-    operation,
-    barrier,
-    end,
-};
-
-struct lane_state
-{
-    context where;
-    stop kind;
-    void* value;
-    bool (*operation)(lane_state* lanes, int count);
-};
-
-// Stacks are apart by an odd number of cache lines: at a power of two they would share their cache sets.
-static constexpr uint64 stack_bytes = (1 << 16) + 17 * 64;
-static constexpr uint64 stack_mark = 0x5afe57ac5afe57acull;
-static constexpr int waves = (GEN_BLOCK + GEN_WAVE_SIZE - 1) / GEN_WAVE_SIZE;
-
-struct workgroup
-{
-    context scheduler;
-    lane_state lanes[GEN_BLOCK];
-    int step, end;  // how the lanes of the running wave follow each other
-    void (*kernel)(const void*);
-    const void* arguments;
-    uint64 random;
-
-    char* stack(int lane) { return reinterpret_cast<char*>(this + 1) + lane * stack_bytes; }
-    unsigned draw(unsigned bound)
-    {
-        random = random * 6364136223846793005ull + 1442695040888963407ull;
-        return static_cast<unsigned>(random >> 33) % bound;
-    }
-};
-static constexpr uint64 memory_bytes = sizeof(workgroup) + stack_bytes * GEN_BLOCK;
-static thread_local workgroup* current;
-
-GEN_DEVICE void stop_at(stop kind, void* value = nullptr, bool (*operation)(lane_state*, int) = nullptr)
-{
-    workgroup& group = *current;
-    lane_state& lane = group.lanes[lane_index];
-    lane.kind = kind;
-    lane.value = value;
-    lane.operation = operation;
-    const int next = lane_index + group.step;
-    if (next == group.end) {
-        switch_context(lane.where, group.scheduler);
-    } else {
-        lane_index = next;
-        switch_context(lane.where, group.lanes[next].where);
-    }
-}
-
-// A fiber outlives its group: when the kernel ends it waits for the next group.
-inline void lane_main()
-{
-    for (;;) {
-        current->kernel(current->arguments);
-        stop_at(stop::end);
-    }
-}
-
-// Runs one wave up to its next stop, and completes the operation if it is a cross-lane operation.
-inline status run_wave(workgroup& group, int wave, bool descending, stop& reached)
-{
-    const int first = wave * GEN_WAVE_SIZE;
-    const int count = GEN_BLOCK - first < GEN_WAVE_SIZE ? GEN_BLOCK - first : GEN_WAVE_SIZE;
-    group.step = descending ? -1 : 1;
-    group.end = descending ? first - 1 : first + count;
-    lane_index = descending ? first + count - 1 : first;
-    switch_context(group.scheduler, group.lanes[lane_index].where);
-
-    lane_state* lanes = group.lanes + first;
-    for (int i = 1; i < count; i++)
-        if (lanes[i].kind != lanes[0].kind || lanes[i].operation != lanes[0].operation) return diverged;
-    reached = lanes[0].kind;
-    if (reached != stop::operation) return finished;
-    reached = stop::none;
-    return lanes[0].operation(lanes, count) ? finished : partial_wave;
-}
-
-// Waves run in turn to their barriers. With a seed, which wave goes on after each stop is random, and so is
-// the direction of its lanes: a missing barrier shows.
-inline status run_group(workgroup& group, bool shuffled)
-{
-    stop reached[waves] = {};
-    int running = waves, ended = 0, wave = 0;
-    while (ended < waves) {
-        if (running == 0) {
-            if (ended > 0) return diverged;
-            for (stop& each : reached) each = stop::none;
-            running = waves;
-        }
-        if (shuffled) wave = static_cast<int>(group.draw(waves));
-        while (reached[wave] != stop::none) wave = wave + 1 < waves ? wave + 1 : 0;
-        const status result = run_wave(group, wave, shuffled && group.draw(2), reached[wave]);
-        if (result != finished) return result;
-        running -= reached[wave] != stop::none;
-        ended += reached[wave] == stop::end;
-    }
-    return finished;
-}
-
-/// Runs groups first to last - 1, each lane a fiber, groups and waves in an order chosen by a seed, in
-/// memory_bytes of memory for the state and the stacks.
-template <class Kernel>
-inline status run(const Kernel& kernel, long long first, long long last, unsigned seed, void* memory)
-{
-    workgroup& group = *static_cast<workgroup*>(memory);
-    group.kernel = [](const void* arguments) { (*static_cast<const Kernel*>(arguments))(); };
-    group.arguments = &kernel;
-    group.random = seed;
-    for (int lane = 0; lane < GEN_BLOCK; lane++) {
-        __builtin_memcpy(group.stack(lane), &stack_mark, sizeof(stack_mark));
-        start_context(group.lanes[lane].where, group.stack(lane), stack_bytes, lane_main);
-    }
-    current = &group;
-    const group_order order(last - first, 1, seed);
-    for (long long i = 0; i < last - first; i++) {
-        group_index = static_cast<int>(first + order.first(i));
-        poison_lds(seed != 0);
-        const status result = run_group(group, seed != 0);
-        if (result != finished) return result;
-    }
-    for (int lane = 0; lane < GEN_BLOCK; lane++)
-        if (__builtin_memcmp(group.stack(lane), &stack_mark, sizeof(stack_mark))) return stack_overflow;
-    return finished;
 }
 
 #endif
 
 }  // namespace host
+
+#if GEN_LANE_LOOPS
+
+/// A value of each lane of the workgroup.
+template <class T>
+struct lanes
+{
+    T items[GEN_BLOCK];
+
+    lanes() = default;
+    GEN_DEVICE lanes(const T& value)
+    {
+        for (T& item : items) item = value;
+    }
+    GEN_DEVICE T& operator[](int lane) { return items[lane]; }
+    GEN_DEVICE const T& operator[](int lane) const { return items[lane]; }
+
+    /// The results of an operation across lanes, for the lanes of the wave that is running.
+    template <class Operation>
+    GEN_DEVICE void operator=(const Operation& operation)
+    {
+        operation.run(items);
+    }
+};
+
+#endif
 }  // namespace gen
 #endif
 
@@ -768,7 +610,7 @@ GEN_DEVICE int workgroup_id()
 #elif GEN_NVIDIA
     return static_cast<int>(blockIdx.x);
 #else
-    return host::group_index;
+    return static_cast<int>(host::group_index);
 #endif
 }
 
@@ -780,7 +622,7 @@ GEN_DEVICE int local_id()
 #elif GEN_NVIDIA
     return static_cast<int>(threadIdx.x);
 #else
-    return host::lane_index;
+    return static_cast<int>(host::lane_index);
 #endif
 }
 
@@ -812,7 +654,7 @@ GEN_DEVICE int wave_id()
 }
 
 /// All lanes of the workgroup meet here; what they wrote before, to any memory, is seen by all afterwards.
-template <bool Cooperative = true>
+template <bool Together = true>
 GEN_DEVICE void barrier()
 {
 #if GEN_AMD
@@ -821,15 +663,13 @@ GEN_DEVICE void barrier()
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 #elif GEN_NVIDIA
     __syncthreads();
-#elif GEN_FIBERS
-    host::stop_at(host::stop::barrier);
 #else
-    static_assert(GEN_BLOCK == 1 || !Cooperative, "a kernel with a barrier is built as cooperative");
+    static_assert(GEN_BLOCK == 1 || !Together, "on the host, lanes meet in operators of the role `sync` only");
 #endif
 }
 
 /// The same for workgroup memory only, without waiting for global memory.
-template <bool Cooperative = true>
+template <bool Together = true>
 GEN_DEVICE void lds_barrier()
 {
 #if GEN_AMD && __clang_major__ >= 19
@@ -837,7 +677,7 @@ GEN_DEVICE void lds_barrier()
     __builtin_amdgcn_s_barrier();
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup", "local");
 #else
-    barrier<Cooperative>();
+    barrier<Together>();
 #endif
 }
 
@@ -2138,41 +1978,7 @@ GEN_DEVICE typename Op::acc lane_reduce(const array<typename Op::acc, N>& values
     }
 }
 
-#if GEN_HOST
-namespace host {
-
-#if GEN_FIBERS
-// Every lane's result, for all groups of Lanes lanes of a wave at once, in the tree order of the GPUs.
-template <class Op, int Lanes>
-inline bool reduce_lanes(lane_state* lanes, int count)
-{
-    if (count % Lanes != 0) return false;
-    using acc = typename Op::acc;
-    acc partial[Lanes];
-    for (int first = 0; first < count; first += Lanes) {
-        for (int i = 0; i < Lanes; i++) partial[i] = *static_cast<const acc*>(lanes[first + i].value);
-        for (int width = 1; width < Lanes; width *= 2)
-            for (int i = 0; i < Lanes; i += 2 * width)
-                partial[i] = Op::combine(partial[i], partial[i + width]);
-        for (int i = 0; i < Lanes; i++) *static_cast<acc*>(lanes[first + i].value) = partial[0];
-    }
-    return true;
-}
-#endif
-
-template <class Op, int Lanes>
-GEN_DEVICE typename Op::acc reduce(typename Op::acc x)
-{
-#if GEN_FIBERS
-    stop_at(stop::operation, &x, reduce_lanes<Op, Lanes>);
-#else
-    static_assert(Lanes == 1, "a kernel with cross-lane operations is built as cooperative");
-#endif
-    return x;
-}
-
-}  // namespace host
-#else
+#if !GEN_HOST
 
 namespace detail {
 
@@ -2295,82 +2101,267 @@ GEN_DEVICE typename Op::acc dpp_reduce(typename Op::acc x)
         return x;
     } else {
 #if GEN_HOST
-        return host::reduce<Op, Lanes>(x);
+        static_assert(Lanes == 1, "on the host, lanes meet in operators of the role `sync` only");
 #else
         return detail::reduce<Op, Lanes>(x);
 #endif
     }
 }
 
-/// Folds the results of all waves of a workgroup, through Waves elements of workgroup memory; every lane gets
-/// the result. Fence: wait until the other waves have read what the memory held before.
-template <class Op, int Waves, bool Fence = true>
-GEN_DEVICE typename Op::acc reduce_waves(typename Op::acc x, typename Op::acc* lds)
+#if GEN_HOST && GEN_LANE_LOOPS
+namespace host {
+
+// Every lane's result for all groups of Lanes lanes of the running wave, in the tree order of the GPUs.
+template <class Op, int Lanes>
+struct wave_fold
 {
-    if constexpr (Waves == 1) {
-        return x;
-    } else {
-        if constexpr (Fence) lds_barrier();
-        if (lane_id() == 0) lds[wave_id()] = x;
-        lds_barrier();
+    using acc = typename Op::acc;
+    const lanes<acc>& values;
+
+    GEN_DEVICE void run(acc* results) const
+    {
+        for (int first = first_lane(); first < last_lane(); first += Lanes) {
+            acc partial[Lanes];
+            for (int i = 0; i < Lanes; i++) partial[i] = values[first + i];
+            for (int width = 1; width < Lanes; width *= 2)
+                for (int i = 0; i < Lanes; i += 2 * width) partial[i] = Op::combine(partial[i], partial[i + width]);
+            for (int i = 0; i < Lanes; i++) results[first + i] = partial[0];
+        }
+    }
+};
+
+// The steps of an operation of the workgroup, on a value of each lane. The waves' loops before and after it have the
+// first and the last step, which makes a missing fence show; Fence puts a barrier before the first.
+template <class Steps, bool Fence>
+struct operation_in_steps
+{
+    using value = typename Steps::value;
+    const lanes<value>& values;
+    Steps taken;
+
+    template <int Step>
+    GEN_DEVICE void step(lanes<value>& results) const
+    {
+        GEN_LANES taken.template step<Step>(results[gen_lane]);
+    }
+    template <int Step>
+    GEN_DEVICE void steps_from(lanes<value>& results) const
+    {
+        if constexpr (Step < Steps::count - 1) {
+            GEN_WAVES step<Step>(results);
+            steps_from<Step + 1>(results);
+        }
+    }
+    GEN_DEVICE void enter(lanes<value>& results) const
+    {
+        GEN_LANES results[gen_lane] = values[gen_lane];
+        if constexpr (!Fence && Steps::count > 0) step<0>(results);
+    }
+    GEN_DEVICE void between(lanes<value>& results) const { steps_from<Fence ? 0 : 1>(results); }
+    GEN_DEVICE void leave(lanes<value>& results) const
+    {
+        if constexpr (Steps::count > 0) step<Steps::count - 1>(results);
+    }
+};
+
+template <class T, class Operation>
+GEN_DEVICE void enter(lanes<T>& results, const Operation& operation)
+{
+    operation.enter(results);
+}
+template <class T, class Operation>
+GEN_DEVICE void between(lanes<T>& results, const Operation& operation)
+{
+    operation.between(results);
+}
+template <class T, class Operation>
+GEN_DEVICE void leave(lanes<T>& results, const Operation& operation)
+{
+    operation.leave(results);
+}
+
+}  // namespace host
+
+template <class Op, int Lanes>
+GEN_DEVICE host::wave_fold<Op, Lanes> dpp_reduce(const lanes<typename Op::acc>& x)
+{
+    static_assert(Lanes >= 1 && (Lanes & (Lanes - 1)) == 0, "a group of lanes is a power of two");
+    static_assert(Lanes <= GEN_WAVE_SIZE, "a group of lanes lies within one wave");
+    static_assert(GEN_BLOCK % Lanes == 0, "a cross-lane operation is wider than what is left of the last wave");
+    return {x};
+}
+
+template <bool Fence, class Steps>
+GEN_DEVICE host::operation_in_steps<Steps, Fence> in_steps(const Steps& steps,
+                                                         const lanes<typename Steps::value>& x)
+{
+    return {x, steps};
+}
+#endif
+
+/// How often a power of two can be halved.
+GEN_DEVICE constexpr int halvings(int n) { return n > 1 ? 1 + halvings(n / 2) : 0; }
+
+namespace detail {
+
+template <bool Fence, int Step, class Steps>
+GEN_DEVICE void take_steps(const Steps& steps, typename Steps::value& x)
+{
+    if constexpr (Step < Steps::count) {
+        if constexpr (Fence || Step > 0) lds_barrier();
+        steps.template step<Step>(x);
+        take_steps<Fence, Step + 1>(steps, x);
+    }
+}
+
+}  // namespace detail
+
+/// An operation of a workgroup, in steps with barriers between them: Steps::count times `step<N>(x)`, what a lane does
+/// with a value of its own, of type Steps::value, by way of workgroup memory. Fence: wait until the other lanes have
+/// read what the memory held before. On the host, where lanes are loops, `x` may be a value of each lane.
+template <bool Fence, class Steps>
+GEN_DEVICE typename Steps::value in_steps(const Steps& steps, typename Steps::value x)
+{
+    detail::take_steps<Fence, 0>(steps, x);
+    return x;
+}
+
+namespace detail {
+
+template <class Op, int Waves>
+struct waves_steps
+{
+    using value = typename Op::acc;
+    static constexpr int count = Waves > 1 ? 2 : 0;
+    value* lds;
+
+    template <int Step>
+    GEN_DEVICE void step(value& x) const
+    {
+        if constexpr (Step == 0) {
+            if (lane_id() == 0) lds[wave_id()] = x;
+        } else {
+            x = result();
+        }
+    }
+    GEN_DEVICE value result() const
+    {
 #if !GEN_HOST
         // Beyond eight waves, shuffles are fewer instructions than reading all results.
         if constexpr (Waves > 8 && Waves <= GEN_WAVE_SIZE && (Waves & (Waves - 1)) == 0)
             return dpp_reduce<Op, Waves>(lds[lane_id() % Waves]);
 #endif
-        typename Op::acc result = lds[0];
+        value folded = lds[0];
         GEN_UNROLL
-        for (int wave = 1; wave < Waves; wave++) result = Op::combine(result, lds[wave]);
-        return result;
+        for (int wave = 1; wave < Waves; wave++) folded = Op::combine(folded, lds[wave]);
+        return folded;
     }
-}
+};
 
-/// Folds the arrays of Lanes lanes that stand Across from one another, element by element, through workgroup memory
-/// for half of the lanes' arrays, but for those of four lanes at least; every lane gets its result. Fence: wait until
-/// the other lanes have read what the memory held before.
-template <class Op, int Lanes, int Across, bool Fence = true, int N>
-GEN_DEVICE array<typename Op::acc, N> reduce_parts(array<typename Op::acc, N> x, typename Op::acc* lds)
+// Half of the lanes give their arrays to the other half, until four are left, whose arrays all lanes read.
+template <class Op, int Lanes, int Across, int N>
+struct parts_steps
 {
     static_assert((Lanes & (Lanes - 1)) == 0, "lanes are halved");
-    const int lane = local_id();
-    if constexpr (Fence) lds_barrier();
-    int left = Lanes;
+    using value = array<typename Op::acc, N>;
+    static constexpr int last = Lanes < 4 ? Lanes : 4, halved = 2 * halvings(Lanes / last), count = halved + 2;
+    typename Op::acc* lds;
+
+    template <int Step>
+    GEN_DEVICE void step(value& x) const
+    {
+        const int lane = local_id();
+        if constexpr (Step < halved) {
+            constexpr int given = (Lanes >> (Step / 2 + 1)) * Across;
+            if constexpr (Step % 2 == 0) {
+                if (lane >= given && lane < 2 * given) write<given>(x, lane - given);
+            } else if (lane < given) {
+                combine<given>(x, lane);
+            }
+        } else if constexpr (Step == halved) {
+            if (lane < last * Across) write<last * Across>(x, lane);
+        } else {
+            read(x, lane % Across);
+        }
+    }
     // Elements of neighbouring lanes lie side by side, in distinct banks.
-    GEN_UNROLL
-    for (; left > 4; left /= 2) {
-        const int given = left / 2 * Across;
-        if (lane >= given && lane < 2 * given) {
-            GEN_UNROLL
-            for (int i = 0; i < N; i++) lds[i * given + lane - given] = x[i];
-        }
-        lds_barrier();
-        if (lane < given) {
-            GEN_UNROLL
-            for (int i = 0; i < N; i++) x[i] = Op::combine(x[i], lds[i * given + lane]);
-        }
-        lds_barrier();
-    }
-    constexpr int last = Lanes < 4 ? Lanes : 4;
-    if (lane < last * Across) {
+    template <int Width>
+    GEN_DEVICE void write(const value& x, int place) const
+    {
         GEN_UNROLL
-        for (int i = 0; i < N; i++) lds[i * last * Across + lane] = x[i];
+        for (int i = 0; i < N; i++) lds[i * Width + place] = x[i];
     }
-    lds_barrier();
-    GEN_UNROLL
-    for (int i = 0; i < N; i++) {
-        x[i] = lds[i * last * Across + lane % Across];
+    template <int Width>
+    GEN_DEVICE void combine(value& x, int place) const
+    {
         GEN_UNROLL
-        for (int part = 1; part < last; part++)
-            x[i] = Op::combine(x[i], lds[(i * last + part) * Across + lane % Across]);
+        for (int i = 0; i < N; i++) x[i] = Op::combine(x[i], lds[i * Width + place]);
     }
-    return x;
+    GEN_DEVICE void read(value& x, int column) const
+    {
+        GEN_UNROLL
+        for (int i = 0; i < N; i++) {
+            x[i] = lds[i * last * Across + column];
+            GEN_UNROLL
+            for (int part = 1; part < last; part++)
+                x[i] = Op::combine(x[i], lds[(i * last + part) * Across + column]);
+        }
+    }
+};
+
+// The same for one value of each lane.
+template <class Op, int Lanes, int Across>
+struct part_steps
+{
+    using value = typename Op::acc;
+    using of_arrays = parts_steps<Op, Lanes, Across, 1>;
+    static constexpr int count = of_arrays::count;
+    value* lds;
+
+    template <int Step>
+    GEN_DEVICE void step(value& x) const
+    {
+        typename of_arrays::value one{{x}};
+        of_arrays{lds}.template step<Step>(one);
+        x = one[0];
+    }
+};
+
+// How the lanes' arrays or single values are folded: by what X is, or on the host what it holds one of for each lane.
+template <class Op, int Lanes, int Across, class X>
+struct parts_of
+{
+    using steps = part_steps<Op, Lanes, Across>;
+};
+template <class Op, int Lanes, int Across, class T, int N>
+struct parts_of<Op, Lanes, Across, array<T, N>>
+{
+    using steps = parts_steps<Op, Lanes, Across, N>;
+};
+#if GEN_HOST && GEN_LANE_LOOPS
+template <class Op, int Lanes, int Across, class T, int N>
+struct parts_of<Op, Lanes, Across, lanes<array<T, N>>> : parts_of<Op, Lanes, Across, array<T, N>>
+{
+};
+#endif
+
+}  // namespace detail
+
+/// Folds the results of all waves of a workgroup, through Waves elements of workgroup memory; every lane gets
+/// the result. Fence: wait until the other waves have read what the memory held before.
+template <class Op, int Waves, bool Fence = true, class X>
+GEN_DEVICE auto reduce_waves(const X& x, typename Op::acc* lds)
+{
+    return in_steps<Fence>(detail::waves_steps<Op, Waves>{lds}, x);
 }
 
-/// The same for one value of each lane.
-template <class Op, int Lanes, int Across, bool Fence = true>
-GEN_DEVICE typename Op::acc reduce_parts(typename Op::acc x, typename Op::acc* lds)
+/// Folds the arrays of Lanes lanes that stand Across from one another, element by element, or a value of each, through
+/// workgroup memory for half of the lanes' arrays, but for those of four lanes at least; every lane gets its result.
+/// Fence: wait until the other lanes have read what the memory held before.
+template <class Op, int Lanes, int Across, bool Fence = true, class X>
+GEN_DEVICE auto reduce_parts(const X& x, typename Op::acc* lds)
 {
-    return reduce_parts<Op, Lanes, Across, Fence>(array<typename Op::acc, 1>{{x}}, lds)[0];
+    return in_steps<Fence>(typename detail::parts_of<Op, Lanes, Across, X>::steps{lds}, x);
 }
 
 }  // namespace gen

@@ -14,7 +14,14 @@
 {% endfor -%}
 {% for table in tables %}
 GEN_CONSTANT {{ table.type }} {{ table.name }}[] = { {{- table.elements -}} };
-{% endfor %}
+{% endfor -%}
+{% if members is not none %}
+struct {{ name }}_lanes {
+{%- for member in members %}
+    {{ member }}
+{%- endfor %}
+};
+{% endif %}
 GEN_KERNEL({{ block }})
 {{ name }}({{ parameters }})
 {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 import genrw
 from genrw.bench import suite
 from genrw.codegen.host import HostKernel, compile_host
+from genrw.codegen.lane_loops import KEPT, Body, Line, Variable, lane_loops, straight
 from genrw.codegen.printer import KernelSource
 
 Array = npt.NDArray[Any]
@@ -58,45 +60,82 @@ struct argmax {
 };
 """
 
-ROW_SUM = """
-// The sum and the place of the greatest element of a row of n, one row per workgroup.
-template <int Block, int Items>
-GEN_DEVICE void row_sum(const float* x, float* y, gen::int64* at, int n, float* sums, place* places)
-{
-    constexpr int waves = (Block + GEN_WAVE_SIZE - 1) / GEN_WAVE_SIZE;
-    const int lane = gen::local_id(), row = gen::workgroup_id();
-    const auto values = gen::strided_load<Items, Block>(x, row * n + lane, lane, n, 0.0f);
-    const float total = gen::reduce_waves<sum, waves>(
-        gen::dpp_reduce<sum, GEN_WAVE_SIZE>(gen::lane_reduce<sum>(values)), sums);
-    gen::array<place, Items> own;
-    GEN_UNROLL
-    for (int i = 0; i < Items; i++) {
-        const int k = lane + i * Block;
-        own[i] = k < n ? place{values[i], k} : argmax::identity();
-    }
-    const place best = gen::reduce_waves<argmax, waves>(
-        gen::dpp_reduce<argmax, GEN_WAVE_SIZE>(gen::lane_reduce<argmax>(own)), places);
-    if (lane == 0) y[row] = total;
-    if (lane == 0) at[row] = best.index;
-}
-"""
+_WAVE = "GEN_WAVE_SIZE"
+
+
+def plain(text: str) -> Line:
+    """A statement of each lane."""
+    return Line(1, text)
+
+
+def value(type_: str, name: str, text: str, meets: str = "") -> Line:
+    """A constant of each lane; lanes of the "wave" or the "block" meet where it is made."""
+    return Line(1, f"const {type_} {name} = {text};", Variable(name, type_, text, constant=True), meets)
+
+
+def memory(type_: str, name: str, count: object) -> Line:
+    """Workgroup memory."""
+    return Line(1, f"GEN_LDS({type_}, {name}, {count});", shared=True)
+
+
+BARRIER = Line(1, "gen::barrier();", meets="block")
+
+
+def gpu_text(block: int, name: str, parameters: str, body: Body) -> str:
+    """A kernel as a GPU's compiler takes it."""
+    lines = "\n".join(straight(body))
+    return f"GEN_KERNEL({block}) {name}({parameters})\n{{\n{lines}\n}}\n"
+
+
+def compile_body(
+    wave: int, block: int, name: str, parameters: str, body: Body, before: str = "", compiler: str | None = None
+) -> HostKernel:
+    """A kernel compiled for the host, as loops over its lanes if these are several."""
+    text, in_loops = gpu_text(block, name, parameters, body), block > 1
+    if in_loops:
+        loops = lane_loops(body)
+        members, lines = " ".join(loops.members), "\n".join(loops.lines)
+        text = f"struct {name}_lanes {{ {members} }};\n"
+        text += f"GEN_KERNEL({block}) {name}({name}_lanes& {KEPT}, {parameters})\n{{\n{lines}\n}}\n"
+    types = [re.sub(r"\s*(__restrict__)?\s*\w+$", "", parameter.strip()) for parameter in parameters.split(",")]
+    return compile_host(before + text, name, types, wave_size=wave, block=block, in_loops=in_loops, compiler=compiler)
+
+
+ROW_PARAMETERS = "const float* __restrict__ x, float* __restrict__ y, gen::int64* __restrict__ at, int n"
+
+
+def row_sum(block: int, items: int) -> list[Line]:
+    """The sum and the place of the greatest element of a row of n <= block * items, one row per workgroup."""
+    waves = f"(({block} + {_WAVE} - 1) / {_WAVE})"
+    place_of = f"const int k = lane + i * {block}; own[i] = k < n ? place{{values[i], k}} : argmax::identity();"
+    own = Variable("own", f"gen::array<place, {items}>")
+    return [
+        memory("float", "sums", waves),
+        memory("place", "places", waves),
+        value("int", "lane", "gen::local_id()"),
+        value(
+            f"gen::array<float, {items}>",
+            "values",
+            f"gen::strided_load<{items}, {block}>(x, gen::workgroup_id() * n + lane, lane, n, 0.0f)",
+        ),
+        value("float", "lane_sum", "gen::lane_reduce<sum>(values)"),
+        value("float", "wave_sum", f"gen::dpp_reduce<sum, {_WAVE}>(lane_sum)", "wave"),
+        value("float", "total", f"gen::reduce_waves<sum, {waves}>(wave_sum, sums)", "block"),
+        Line(1, f"{own.type} own;", own),
+        plain("GEN_UNROLL"),
+        plain(f"for (int i = 0; i < {items}; i++) {{ {place_of} }}"),
+        value("place", "lane_best", "gen::lane_reduce<argmax>(own)"),
+        value("place", "wave_best", f"gen::dpp_reduce<argmax, {_WAVE}>(lane_best)", "wave"),
+        value("place", "best", f"gen::reduce_waves<argmax, {waves}>(wave_best, places)", "block"),
+        plain("if (lane == 0) y[gen::workgroup_id()] = total;"),
+        plain("if (lane == 0) at[gen::workgroup_id()] = best.index;"),
+    ]
 
 
 def row_sum_kernel(block: int, items: int) -> str:
-    """A kernel `rows(x, y, at, n)` for rows of up to block * items elements."""
-    return f"""{MONOIDS}{ROW_SUM}
-GEN_KERNEL({block})
-rows(const float* __restrict__ x, float* __restrict__ y, gen::int64* __restrict__ at, int n)
-{{
-    constexpr int waves = ({block} + GEN_WAVE_SIZE - 1) / GEN_WAVE_SIZE;
-    GEN_LDS(float, sums, waves);
-    GEN_LDS(place, places, waves);
-    row_sum<{block}, {items}>(x, y, at, n, sums, places);
-}}
-"""
+    """A kernel `rows(x, y, at, n)` for a GPU."""
+    return MONOIDS + gpu_text(block, "rows", ROW_PARAMETERS, row_sum(block, items))
 
-
-ROW_TYPES = ("const float*", "float*", "gen::int64*", "int")
 
 FUNCTIONS = (
     *("exp", "exp2", "expm1", "sinh", "cosh", "tanh", "erf", "log", "log2", "log1p", "sin", "cos", "tan"),
@@ -133,7 +172,7 @@ GEN_KERNEL(1) each({parameters}, {output}* __restrict__ out, int n)
 }}
 """
     types = [*(f"const {t}*" for t in inputs), f"{output}*", "int"]
-    return compile_host(source, "each", types, wave_size=1, block=1, cooperative=False, compiler=compiler)
+    return compile_host(source, "each", types, wave_size=1, block=1, in_loops=False, compiler=compiler)
 
 
 def evaluate(expression: str, inputs: dict[str, Array], output: str, *, compiler: str | None = None) -> Array:

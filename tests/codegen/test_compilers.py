@@ -27,7 +27,7 @@ ADD_TYPES = ("const float*", "const float*", "float*", "int")
 
 
 def compile_add(source: str = ADD, **options: Any) -> HostKernel:
-    return compile_host(source, "add", ADD_TYPES, wave_size=64, block=64, cooperative=False, **options)
+    return compile_host(source, "add", ADD_TYPES, wave_size=64, block=64, in_loops=False, **options)
 
 
 def check_add(kernel: HostKernel, n: int = 1000) -> None:
@@ -96,7 +96,7 @@ def test_what_the_key_depends_on(monkeypatch: pytest.MonkeyPatch) -> None:
     kernels = {compile_add()._library._name, compile_add(f"{ADD} ")._library._name}
     kernels.add(compile_add(compiler="zig")._library._name)
     for wave_size, block in ((32, 64), (64, 128)):
-        kernel = compile_host(ADD, "add", ADD_TYPES, cooperative=False, wave_size=wave_size, block=block)
+        kernel = compile_host(ADD, "add", ADD_TYPES, in_loops=False, wave_size=wave_size, block=block)
         kernels.add(kernel._library._name)
     assert len(kernels) == 5
     assert cache_key("ab", "c") != cache_key("a", "bc")
@@ -130,7 +130,7 @@ def test_processes_share_the_cache(cache: Path) -> None:
     program = f"""
 import numpy as np
 from genrw.codegen.host import compile_host
-kernel = compile_host({ADD!r}, "add", {ADD_TYPES!r}, wave_size=64, block=64, cooperative=False)
+kernel = compile_host({ADD!r}, "add", {ADD_TYPES!r}, wave_size=64, block=64, in_loops=False)
 x = np.ones(64, np.float32)
 kernel.launch([x, x, x, 64], 1)
 assert x.tolist() == [2.0] * 64
@@ -218,7 +218,7 @@ def test_arguments_are_checked() -> None:
 @pytest.mark.parametrize("order", [0, 1, 77])
 def test_every_group_runs_once(threads: int | None, order: int) -> None:
     source = "GEN_KERNEL(1) count(int* hits) { hits[gen::workgroup_id()] += 1; }"
-    kernel = compile_host(source, "count", ["int*"], wave_size=1, block=1, cooperative=False)
+    kernel = compile_host(source, "count", ["int*"], wave_size=1, block=1, in_loops=False)
     for groups in (0, 1, 2, 15, 16, 17, 1000):
         hits = np.zeros(groups + 1, np.int32)
         kernel.launch([hits], groups, threads=threads, order=order)
@@ -237,7 +237,7 @@ GEN_KERNEL(1) scalars(double* out, float a, int b, gen::int64 c, gen::half d, bo
 }
 """
     types = ["double*", "float", "int", "gen::int64", "gen::half", "bool"]
-    kernel = compile_host(source, "scalars", types, wave_size=1, block=1, cooperative=False)
+    kernel = compile_host(source, "scalars", types, wave_size=1, block=1, in_loops=False)
     out = np.zeros(5)
     kernel.launch([out, 1.5, -7, 1 << 40, np.float16(0.25), True], 1)
     assert out.tolist() == [1.5, -7, 1 << 40, 0.25, 1]

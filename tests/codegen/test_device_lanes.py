@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from device_kernels import MONOIDS, ROW_TYPES, row_sum_kernel
+from device_kernels import (
+    BARRIER,
+    MONOIDS,
+    ROW_PARAMETERS,
+    compile_body,
+    gpu_text,
+    memory,
+    plain,
+    row_sum,
+    value,
+)
 
 from genrw.codegen.host import HostKernel, compile_host
+from genrw.codegen.lane_loops import Line, Loop, Variable
 from genrw.grammar.diagnostics import GenrwError
 
 Array = npt.NDArray[Any]
@@ -18,31 +28,35 @@ Array = npt.NDArray[Any]
 # (wave size, block): whole waves, one wave, and the host's own wave of one lane
 SHAPES = [(64, 64), (64, 256), (64, 448), (32, 32), (32, 96), (32, 1024), (1, 1), (1, 7), (1, 64)]
 SEEDS = range(6)
+BLOCK = 96
+
+
+REDUCED = (  # accumulator, monoid, operand, where the result goes
+    ("float", "sum", "v", "y[i] = {};"),
+    ("gen::int8", "sum8", "small", "bytes[i] = {};"),
+    ("bool", "every", "positive", "flags[i] = {};"),
+    ("double", "greatest", "wide", "most[i] = {};"),
+    ("place", "argmax", "here", "at[i] = {}.index;"),
+)
+LANES_PARAMETERS = "const float* x, float* y, gen::int8* bytes, bool* flags, double* most, gen::int64* at, int width"
 
 
 def lanes_kernel(wave: int, block: int, compiler: str | None = None) -> HostKernel:
     """A kernel that reduces groups of 2^width lanes: sum, int8 sum, all, max, argmax."""
-    widths = range(wave.bit_length())
-    cases = "\n".join(
-        f"""    if (width == {w}) {{
-        y[i] = gen::dpp_reduce<sum, {1 << w}>(x[i]);
-        bytes[i] = gen::dpp_reduce<sum8, {1 << w}>(gen::convert<gen::int8>(x[i]));
-        flags[i] = gen::dpp_reduce<every, {1 << w}>(x[i] > 0);
-        most[i] = gen::dpp_reduce<greatest, {1 << w}>(x[i]);
-        at[i] = gen::dpp_reduce<argmax, {1 << w}>(place{{x[i], i}}).index;
-    }}"""
-        for w in widths
-    )
-    source = f"""{MONOIDS}
-GEN_KERNEL({block})
-lanes(const float* x, float* y, gen::int8* bytes, bool* flags, double* most, gen::int64* at, int width)
-{{
-    const int i = gen::global_id();
-{cases}
-}}
-"""
-    types = ["const float*", "float*", "gen::int8*", "bool*", "double*", "gen::int64*", "int"]
-    return compile_host(source, "lanes", types, wave_size=wave, block=block, cooperative=True, compiler=compiler)
+    body = [
+        value("int", "i", "gen::global_id()"),
+        value("float", "v", "x[i]"),
+        value("gen::int8", "small", "gen::convert<gen::int8>(x[i])"),
+        value("bool", "positive", "x[i] > 0"),
+        value("double", "wide", "x[i]"),
+        value("place", "here", "place{x[i], i}"),
+    ]
+    for w in range(wave.bit_length()):
+        for type_, monoid, operand, store in REDUCED:
+            name = f"{monoid}_{w}"
+            body.append(value(type_, name, f"gen::dpp_reduce<{monoid}, {1 << w}>({operand})", "wave"))
+            body.append(plain(f"if (width == {w}) {store.format(name)}"))
+    return compile_body(wave, block, "lanes", LANES_PARAMETERS, body, MONOIDS, compiler)
 
 
 @pytest.mark.parametrize(("wave", "block"), SHAPES)
@@ -77,8 +91,7 @@ def test_reduce_groups_of_lanes(wave: int, block: int) -> None:
 def test_reduce_rows(wave: int, block: int) -> None:
     """Lanes, waves and workgroup memory together, on lengths around the block's, in every order."""
     items = 3
-    source = row_sum_kernel(block, items)
-    kernel = compile_host(source, "rows", ROW_TYPES, wave_size=wave, block=block, cooperative=True)
+    kernel = compile_body(wave, block, "rows", ROW_PARAMETERS, row_sum(block, items), MONOIDS)
     rng = np.random.default_rng(1)
     lengths = {1, 2, block - 1, block, block + 1, items * block - 1, items * block} - {0}
     for n in sorted(length for length in lengths if length <= items * block):
@@ -90,20 +103,46 @@ def test_reduce_rows(wave: int, block: int) -> None:
             assert np.array_equal(at, x.argmax(1))
 
 
-@pytest.mark.parametrize("variant", ["ucontext", "zig"])
-def test_other_ways_to_switch(variant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The portable switch of lanes, and the inline one under another compiler."""
-    if variant == "ucontext":
-        monkeypatch.setenv("CXX", "g++ -DGEN_UCONTEXT=1")
-        monkeypatch.setenv("GENRW_CACHE_DIR", str(tmp_path))
-    compiler = "zig" if variant == "zig" else None
-    kernel = lanes_kernel(32, 64, compiler)
+def test_another_compiler() -> None:
+    kernel = lanes_kernel(32, 64, "zig")
     x = np.arange(64, dtype=np.float32)
     y, most = np.zeros_like(x), np.zeros(64)
     unused = [np.zeros(64, dtype) for dtype in (np.int8, np.bool_, np.int64)]
     kernel.launch([x, y, *unused[:2], most, unused[2], 4], 1, order=3)
     assert np.array_equal(y, np.repeat(x.reshape(4, 16).sum(1), 16))
     assert np.array_equal(most, np.repeat(x.reshape(4, 16).max(1), 16))
+
+
+@pytest.mark.parametrize("steps", [0, 1, 5])
+def test_lanes_meet_in_a_loop(steps: int) -> None:
+    """The loop goes around those over lanes; variables from before it, in it and for after it live on."""
+    rotated = f"tile[(gen::local_id() + 1) % {BLOCK}]"
+    total = Variable("total", "float", "0.0f")
+    head = (Line(1, f"for (int step = 0; step < {steps}; ++step) {{"),)
+    turn = (
+        Line(2, "const float sent = total + own;", Variable("sent", "float", "total + own", constant=True)),
+        Line(2, "tile[gen::local_id()] = sent;"),
+        Line(2, BARRIER.text, meets="block"),
+        Line(2, f"total = {rotated} + sent * step;"),
+        Line(2, BARRIER.text, meets="block"),
+    )
+    body = [
+        memory("float", "tile", BLOCK),
+        value("float", "own", "x[gen::global_id()]"),
+        Line(1, "float total = 0.0f;", total),
+        Loop(head, turn),
+        plain("y[gen::global_id()] = total + own;"),
+    ]
+    kernel = compile_body(32, BLOCK, "rotate", "const float* x, float* y", body)
+    x = np.random.default_rng(4).integers(-9, 9, (3, BLOCK)).astype(np.float32)
+    want = np.zeros_like(x)
+    for step in range(steps):
+        sent = want + x
+        want = np.roll(sent, -1, 1) + sent * step
+    for seed in SEEDS:
+        y = np.zeros_like(x)
+        kernel.launch([x.ravel(), y.ravel()], 3, order=seed)
+        assert np.array_equal(y, want + x)
 
 
 # ---- what must not go unseen
@@ -123,16 +162,13 @@ def shows(kernel: HostKernel, arguments: list[Any], output: int, expected: Array
 @pytest.mark.parametrize("block", [32, 128])
 def test_missing_barrier_shows(barrier: bool, block: int) -> None:
     """Lanes exchange values through workgroup memory, within one wave and between waves."""
-    source = f"""
-GEN_KERNEL({block}) flip(const float* x, float* y)
-{{
-    GEN_LDS(float, tile, {block});
-    tile[gen::local_id()] = x[gen::global_id()];
-    {"gen::barrier();" if barrier else ""}
-    y[gen::global_id()] = tile[{block} - 1 - gen::local_id()];
-}}
-"""
-    kernel = compile_host(source, "flip", ["const float*", "float*"], wave_size=32, block=block, cooperative=True)
+    body = [
+        memory("float", "tile", block),
+        plain("tile[gen::local_id()] = x[gen::global_id()];"),
+        *([BARRIER] if barrier else []),
+        plain(f"y[gen::global_id()] = tile[{block} - 1 - gen::local_id()];"),
+    ]
+    kernel = compile_body(32, block, "flip", "const float* x, float* y", body)
     x = np.arange(4 * block, dtype=np.float32)
     wrong = shows(kernel, [x, np.zeros_like(x)], 1, x.reshape(4, block)[:, ::-1].ravel())
     assert not any(wrong) if barrier else any(wrong)
@@ -141,17 +177,17 @@ GEN_KERNEL({block}) flip(const float* x, float* y)
 @pytest.mark.parametrize("fence", [True, False])
 def test_missing_fence_shows(fence: bool) -> None:
     """Workgroup memory used again for the next reduction, while a wave still reads the last one."""
-    source = f"""{MONOIDS}
-GEN_KERNEL(128) twice(const float* x, float* y)
-{{
-    GEN_LDS(float, lds, 4);
-    const float v = x[gen::global_id()];
-    const float a = gen::reduce_waves<sum, 4>(gen::dpp_reduce<sum, 32>(v), lds);
-    const float b = gen::reduce_waves<sum, 4, {str(fence).lower()}>(gen::dpp_reduce<sum, 32>(v * v), lds);
-    y[gen::global_id()] = a + 1000 * b;
-}}
-"""
-    kernel = compile_host(source, "twice", ["const float*", "float*"], wave_size=32, block=128, cooperative=True)
+    body = [
+        memory("float", "lds", 4),
+        value("float", "v", "x[gen::global_id()]"),
+        value("float", "square", "v * v"),
+        value("float", "wave_v", "gen::dpp_reduce<sum, 32>(v)", "wave"),
+        value("float", "a", "gen::reduce_waves<sum, 4>(wave_v, lds)", "block"),
+        value("float", "wave_square", "gen::dpp_reduce<sum, 32>(square)", "wave"),
+        value("float", "b", f"gen::reduce_waves<sum, 4, {str(fence).lower()}>(wave_square, lds)", "block"),
+        plain("y[gen::global_id()] = a + 1000 * b;"),
+    ]
+    kernel = compile_body(32, 128, "twice", "const float* x, float* y", body, MONOIDS)
     x = np.random.default_rng(2).integers(-9, 9, 512).astype(np.float32)
     rows = x.reshape(4, 128)
     expected = np.repeat(rows.sum(1) + 1000 * (rows * rows).sum(1), 128)
@@ -163,18 +199,17 @@ GEN_KERNEL(128) twice(const float* x, float* y)
 @pytest.mark.parametrize(("lanes", "across"), [(2, 64), (4, 32), (8, 16), (32, 4), (128, 1)])
 def test_lanes_apart_are_folded(lanes: int, across: int, fence: bool) -> None:
     """Arrays of lanes that stand apart, element by element; a second fold through the same memory needs the fence."""
-    memory = max(lanes // 2, min(lanes, 4)) * across * 3
-    source = f"""{MONOIDS}
-GEN_KERNEL(128) apart(const float* x, float* y)
-{{
-    GEN_LDS(float, lds, {memory});
-    const float v = x[gen::global_id()];
-    const auto a = gen::reduce_parts<sum, {lanes}, {across}>(gen::array<float, 3>{{{{v, 2 * v, v * v}}}}, lds);
-    const float b = gen::reduce_parts<sum, {lanes}, {across}, {str(fence).lower()}>(v + 1, lds);
-    y[gen::global_id()] = a[0] + 10 * a[1] + 100 * a[2] + 100000 * b;
-}}
-"""
-    kernel = compile_host(source, "apart", ["const float*", "float*"], wave_size=32, block=128, cooperative=True)
+    kind = f"{lanes}, {across}"
+    body = [
+        memory("float", "lds", max(lanes // 2, min(lanes, 4)) * across * 3),
+        value("float", "v", "x[gen::global_id()]"),
+        value("float", "next", "v + 1"),
+        value("gen::array<float, 3>", "parts", "{{v, 2 * v, v * v}}"),
+        value("gen::array<float, 3>", "a", f"gen::reduce_parts<sum, {kind}>(parts, lds)", "block"),
+        value("float", "b", f"gen::reduce_parts<sum, {kind}, {str(fence).lower()}>(next, lds)", "block"),
+        plain("y[gen::global_id()] = a[0] + 10 * a[1] + 100 * a[2] + 100000 * b;"),
+    ]
+    kernel = compile_body(32, 128, "apart", "const float* x, float* y", body, MONOIDS)
     x = np.random.default_rng(3).integers(-3, 3, 512).astype(np.float32)
     parts = x.reshape(4, lanes, across)
     of_column = 21 * parts.sum(1) + 100 * (parts * parts).sum(1) + 100000 * (parts + 1).sum(1)
@@ -184,86 +219,64 @@ GEN_KERNEL(128) apart(const float* x, float* y)
 
 
 def test_unwritten_workgroup_memory_is_poisoned() -> None:
-    source = """
-GEN_KERNEL(64) peek(float* y)
-{
-    GEN_LDS(float, tile, 64);
-    gen::barrier();
-    y[gen::global_id()] = tile[gen::local_id()];
-    gen::barrier();
-    tile[gen::local_id()] = 1;
-}
-"""
-    kernel = compile_host(source, "peek", ["float*"], wave_size=64, block=64, cooperative=True)
+    body = [
+        memory("float", "tile", 64),
+        BARRIER,
+        plain("y[gen::global_id()] = tile[gen::local_id()];"),
+        BARRIER,
+        plain("tile[gen::local_id()] = 1;"),
+    ]
+    kernel = compile_body(64, 64, "peek", "float* y", body)
     y = np.zeros(256, np.float32)
     kernel.launch([y], 4, order=1)
     assert np.all(np.isnan(y))
 
 
-DIVERGENT = {
-    "a lane leaves before a cross-lane operation": """
-        if (lane == 3) return; y[i] = gen::dpp_reduce<sum, 32>(1.0f);""",
-    "half a wave skips a barrier": "if (lane % 32 < 16) gen::barrier(); y[i] = 1;",
-    "a wave skips a barrier": "if (lane < 32) gen::barrier(); y[i] = 1;",
-    "a wave leaves before a barrier": "if (lane >= 32) return; gen::barrier(); y[i] = 1;",
-    "lanes are at different operations": """
-        if (lane & 1) y[i] = gen::dpp_reduce<sum, 32>(1.0f); else gen::barrier();""",
-    "operations differ in width": """
-        if (lane & 1) y[i] = gen::dpp_reduce<sum, 32>(1.0f); else y[i] = gen::dpp_reduce<sum, 16>(1.0f);""",
+def test_operation_wider_than_the_block_is_an_error() -> None:
+    body = [
+        value("float", "one", "1.0f"),
+        value("float", "all", "gen::dpp_reduce<sum, 32>(one)", "wave"),
+        plain("y[0] = all;"),
+    ]
+    with pytest.raises(GenrwError, match="wider than what is left of the last wave"):
+        compile_body(32, 48, "wide", "float* y", body, MONOIDS)
+
+
+MEETINGS = {
+    "a barrier": "gen::barrier();",
+    "a barrier for workgroup memory": "gen::lds_barrier();",
+    "an operation across lanes": "y[0] = gen::dpp_reduce<sum, 32>(1.0f);",
+    "a barrier in a branch": "if (gen::local_id() < 16) gen::barrier();",
 }
 
 
-@pytest.mark.parametrize("case", DIVERGENT)
-@pytest.mark.parametrize("seed", [0, 1])
-def test_divergence_is_an_error(case: str, seed: int) -> None:
-    source = f"""{MONOIDS}
-GEN_KERNEL(64) stray(float* y)
-{{
-    const int lane = gen::local_id(), i = gen::global_id();
-    {DIVERGENT[case]}
-}}
-"""
-    kernel = compile_host(source, "stray", ["float*"], wave_size=32, block=64, cooperative=True)
-    with pytest.raises(GenrwError, match="kernel stray: lanes that should have met"):
-        kernel.launch([np.zeros(64, np.float32)], 1, order=seed)
-
-
-def test_operation_wider_than_the_block_is_an_error() -> None:
-    source = f"{MONOIDS} GEN_KERNEL(48) wide(float* y) {{ y[0] = gen::dpp_reduce<sum, 32>(1.0f); }}"
-    kernel = compile_host(source, "wide", ["float*"], wave_size=32, block=48, cooperative=True)
-    with pytest.raises(GenrwError, match="not whole waves"):
-        kernel.launch([np.zeros(48, np.float32)], 1)
-
-
-MEETINGS = ["gen::barrier();", "gen::lds_barrier();", "x[0] = gen::dpp_reduce<sum, 32>(1.0f);"]
-
-
-@pytest.mark.parametrize("body", MEETINGS)
-def test_lanes_meet_in_a_kernel_that_is_not_cooperative(body: str) -> None:
-    source = f"{MONOIDS} GEN_KERNEL(64) alone(float* x) {{ {body} }}"
-    with pytest.raises(GenrwError, match="is built as cooperative"):
-        compile_host(source, "alone", ["float*"], wave_size=32, block=64, cooperative=False)
+@pytest.mark.parametrize("what", MEETINGS)
+def test_lanes_meet_where_the_printer_does_not_know(what: str) -> None:
+    """In a line that is a lane's own they cannot, which the compiler says."""
+    said = "lanes meet in operators of the role `sync` only"
+    with pytest.raises(GenrwError, match=said):
+        compile_body(32, 64, "alone", "float* y", [BARRIER, plain(MEETINGS[what])], MONOIDS)
+    source = f"{MONOIDS} GEN_KERNEL(64) alone(float* y) {{ {MEETINGS[what]} }}"
+    with pytest.raises(GenrwError, match=said):
+        compile_host(source, "alone", ["float*"], wave_size=32, block=64, in_loops=False)
 
 
 # ---- ids and memory access
 
 
-@pytest.mark.parametrize("cooperative", [True, False])
-def test_ids(cooperative: bool) -> None:
-    source = """
-GEN_KERNEL(96) ids(int* out)
-{
-    int* at = out + gen::global_id() * 8;
-    at[0] = gen::workgroup_id();
-    at[1] = gen::local_id();
-    at[2] = gen::workgroup_size();
-    at[3] = gen::lane_id();
-    at[4] = gen::wave_id();
-    at[5] = gen::global_id();
-    at[6] = gen::global_id64() == gen::global_id();
-    at[7] = gen::lane_reduce<total>(gen::array<int, 5>{1, 2, 3, 4, gen::local_id()});
-}
-"""
+@pytest.mark.parametrize("in_loops", [True, False])
+def test_ids(in_loops: bool) -> None:
+    body = [
+        Line(1, "int* at = out + gen::global_id() * 8;"),
+        Line(1, "at[0] = gen::workgroup_id();"),
+        Line(1, "at[1] = gen::local_id();"),
+        Line(1, "at[2] = gen::workgroup_size();"),
+        Line(1, "at[3] = gen::lane_id();"),
+        Line(1, "at[4] = gen::wave_id();"),
+        Line(1, "at[5] = gen::global_id();"),
+        Line(1, "at[6] = gen::global_id64() == gen::global_id();"),
+        Line(1, "at[7] = gen::lane_reduce<total>(gen::array<int, 5>{1, 2, 3, 4, gen::local_id()});"),
+    ]
     total = """
 struct total {
     using acc = int;
@@ -271,7 +284,11 @@ struct total {
     GEN_DEVICE static acc combine(acc a, acc b) { return a + b; }
 };
 """
-    kernel = compile_host(total + source, "ids", ["int*"], wave_size=32, block=96, cooperative=cooperative)
+    if in_loops:
+        kernel = compile_body(32, 96, "ids", "int* out", body, total)
+    else:
+        text = total + gpu_text(96, "ids", "int* out", body)
+        kernel = compile_host(text, "ids", ["int*"], wave_size=32, block=96, in_loops=False)
     out = np.zeros((5, 96, 8), np.int32)
     kernel.launch([out], 5, order=9, threads=2)
     group, lane = np.meshgrid(np.arange(5), np.arange(96), indexing="ij")
@@ -297,7 +314,7 @@ GEN_KERNEL({lanes}) move(const {name}* x, {name}* plain, {name}* masked, {name}*
 }}
 """
     types = [f"const {name}*", f"{name}*", f"{name}*", f"{name}*", "int"]
-    kernel = compile_host(source, "move", types, wave_size=1, block=lanes, cooperative=False)
+    kernel = compile_host(source, "move", types, wave_size=1, block=lanes, in_loops=False)
     dtype = {"float": np.float32, "gen::half": np.float16, "double": np.float64, "gen::int8": np.int8}[name]
     total = lanes * size
     x = np.arange(1, total + 1).astype(dtype)
@@ -322,7 +339,7 @@ GEN_KERNEL(1) pick(const float* x, const int* at, float* y, int n)
 }
 """
     types = ["const float*", "const int*", "float*", "int"]
-    kernel = compile_host(source, "pick", types, wave_size=1, block=1, cooperative=False)
+    kernel = compile_host(source, "pick", types, wave_size=1, block=1, in_loops=False)
     x, at = np.arange(10, 20, dtype=np.float32), np.array([3, -1, 8, -(1 << 30)], np.int32)
     y = np.zeros(12, np.float32)
     at[3] = -(1 << 30) + 1
@@ -335,7 +352,7 @@ def test_constant_tables() -> None:
 GEN_CONSTANT gen::half weights[3] = {gen::half(1.0f), gen::half(-2.5f), gen::half(1e6f)};
 GEN_KERNEL(1) table(float* y) { for (int i = 0; i < 3; i++) y[i] = float(weights[i]); }
 """
-    kernel = compile_host(source, "table", ["float*"], wave_size=1, block=1, cooperative=False)
+    kernel = compile_host(source, "table", ["float*"], wave_size=1, block=1, in_loops=False)
     y = np.zeros(3, np.float32)
     kernel.launch([y], 1)
     assert y.tolist() == [1, -2.5, np.inf]

@@ -69,7 +69,7 @@ def functions(request: pytest.FixtureRequest) -> tuple[str, HostKernel]:
     name, compiler = request.param.split("-")
     types = [f"const {name}*", f"{name}*", "int", "int"]
     choice = "zig" if compiler == "zig" else None
-    kernel = compile_host(math_kernel(name), "apply", types, wave_size=1, block=1, cooperative=False, compiler=choice)
+    kernel = compile_host(math_kernel(name), "apply", types, wave_size=1, block=1, in_loops=False, compiler=choice)
     return name, kernel
 
 

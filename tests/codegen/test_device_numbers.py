@@ -154,7 +154,7 @@ GEN_KERNEL(1) each(const {source}* __restrict__ x, {parameters}, int n)
 }}
 """
     types = [f"const {source}*", *(f"{t}*" for t in targets), "int"]
-    kernel = compile_host(text, "each", types, wave_size=1, block=1, cooperative=False)
+    kernel = compile_host(text, "each", types, wave_size=1, block=1, in_loops=False)
     x = samples(DTYPES[source])
     results = [np.zeros(x.shape, DTYPES[t]) for t in targets]
     kernel.launch([x, *results, x.size], 1)

@@ -65,7 +65,7 @@ def run(environment: dict[str, str], *arguments: object, **changed: str) -> subp
 
 @pytest.fixture
 def softmax(tmp_path: Path) -> Path:
-    """The example, of a size for fibers."""
+    """The example, of a size for lanes that run one after the other."""
     small = tmp_path / "softmax.gen"
     small.write_text(SOFTMAX.read_text().replace("half{8192, 4096}", "half{16, 512}"))
     return small

@@ -252,7 +252,7 @@ GEN_KERNEL(1) each(const {type_}* px, const {type_}* py, {result}* out, int whic
 }}
 """
     types = [f"const {type_}*", f"const {type_}*", f"{result}*", "int", "int"]
-    kernel = compile_host(source, "each", types, wave_size=1, block=1, cooperative=False)
+    kernel = compile_host(source, "each", types, wave_size=1, block=1, in_loops=False)
     results = []
     for i in range(len(texts)):
         out = np.zeros(x.shape, numpy_dtype(output))

@@ -6,49 +6,48 @@ options first, as HIP for the GPU that they name, so that both are known to be r
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-from genrw.codegen.compilers import zig
-from genrw.codegen.host import compile_host
-from genrw.grammar.cache import cache_folder
+from genrw.codegen.compilers import host_compiler, zig
 
+HERE = Path(__file__).parent
 _KERNEL = re.compile(r"^GEN_KERNEL\((\d+)\)\s*(\w+)\(([^)]*)\)", re.MULTILINE)
+_BODY = re.compile(r'^#line 1 "(?!gen\.hpp).*$', re.MULTILINE)
 _AS_HIPRTC = ("-x", "hip", "--offload-device-only", "-nogpulib", "-nogpuinc", "-fsyntax-only")
+_OPTIONS = ("-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-shared", "-w", "-x", "c++", "-")
+_EXPORT = 'extern "C" __attribute__((visibility("default")))'
+# Lanes share workgroup memory, which for C++ would be each one's own.
+_LDS = "#undef GEN_LDS\n#define GEN_LDS(type, name, count) static thread_local type name[count]\n"
 
 
 def main(folder: Path, options: list[str]) -> int:
     source = folder / "source.hip"
     seen = subprocess.run([zig(), "clang", *_AS_HIPRTC, *options, str(source)], check=False)
     if seen.returncode == 0:
-        (folder / "code").write_bytes(host_library(source.read_text(), options))
+        build_library(source.read_text(), options, folder / "code")
     return seen.returncode
 
 
-def host_library(source: str, options: list[str]) -> bytes:
-    """The library of a source's one kernel, with what the launch has to know about it."""
+def build_library(source: str, options: list[str], library: Path) -> None:
+    """The library of a source's one kernel: `fake_run(arguments, groups)`, and what the launch has to know about it."""
     ((block, name, parameters),) = _KERNEL.findall(source)
     types = [re.sub(r"\b__restrict__\b|\w+$", "", part.strip()).strip() for part in parameters.split(",")]
     (arch,) = (o.partition("=")[2] for o in options if o.startswith("--offload-arch="))
-    (wave,) = (int(o.partition("=")[2]) for o in options if o.startswith("-DGEN_WAVE_SIZE="))
     facts = {"char fake_arch[]": f'"{arch}"', "char fake_kernel[]": f'"{name}"'}
     facts |= {"unsigned fake_block": block, "unsigned fake_arguments": str(len(types))}
-    export = 'extern "C" __attribute__((visibility("default"))) const'
-    text = "\n".join([kernel_text(source), *(f"{export} {what} = {value};" for what, value in facts.items())])
-    with tempfile.TemporaryDirectory() as cache:
-        os.environ["GENRW_CACHE_DIR"] = cache
-        compile_host(text, name, types, wave_size=wave, block=int(block), cooperative=True)
-        (library,) = cache_folder("host").glob("*.so")
-        return library.read_bytes()
-
-
-def kernel_text(source: str) -> str:
-    """A translation unit without the device header, which compiling for the host puts in front again."""
-    return re.split(r'^#line 1 "(?!gen\.hpp).*\n', source, flags=re.MULTILINE)[-1]
+    values = ", ".join(f"({type_})a[{i}]" for i, type_ in enumerate(types))
+    text = [f"#define FAKE_BLOCK {block}", "#define __GFX9__ 1" if arch.startswith("gfx9") else ""]
+    text += [(HERE / "lanes.hpp").read_text(), _BODY.sub(lambda line: _LDS + line[0], source)]
+    text += [f"{_EXPORT} const {what} = {value};" for what, value in facts.items()]
+    text += [f"static void lane(void* const* a) {{ {name}({values}); }}"]
+    text += [f"{_EXPORT} int fake_run(void* const* a, unsigned groups) {{ return fake::run(lane, a, groups); }}\n"]
+    tool = host_compiler()
+    command = (*tool.command, "c++") if tool.is_zig else tool.command
+    defines = [option for option in options if option.startswith("-D")]
+    subprocess.run([*command, *_OPTIONS, *defines, "-o", str(library)], input="\n".join(text), text=True, check=True)
 
 
 if __name__ == "__main__":
