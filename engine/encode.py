@@ -21,6 +21,7 @@ from genrw.engine.expr import free_names, member_uses
 from genrw.engine.interner import CONTEXT_MASK, Interner
 from genrw.engine.library import Library, Operator, family_affixes
 from genrw.engine.native import native_condition, native_number
+from genrw.engine.recording import ATTRIBUTES, CLASS, OPERATOR, Recorded, Shape
 from genrw.engine.types import TYPE_MEMBERS
 from genrw.engine.variants import Variant, leaves
 from genrw.engine.variants import nodes as pattern_nodes
@@ -50,7 +51,8 @@ def answer_table(inputs: int, outputs: int) -> str:
 class Encoded:
     """One variant as egglog rules, and the number of its demands. `answer` is None where egglog needs no help.
 
-    The rules look up the members of `classes`, and if they `name` operators these by their numbers.
+    The rules look up the members of `classes`, and if they `name` operators these by their numbers. `recorded` says where
+    they record their applications, if they do.
     """
 
     key: str
@@ -62,6 +64,7 @@ class Encoded:
     arities: set[int] = field(default_factory=set)
     classes: set[str] = field(default_factory=set)
     names: bool = False
+    recorded: Recorded | None = None
 
 
 class Spans:
@@ -98,13 +101,14 @@ def encode(
     spans: Spans,
     ruleset: str,
     watched: bool = False,
+    recorded: bool = False,
 ) -> Encoded:
     """Compile one variant; `number` names its demands, `rule_id` its provenance.
 
     A `watched` rule leaves no guard to egglog, which does not say what it refused, runs in the kernels where it is
-    `ACTIVE` only, and notes those where it `FIRED`.
+    `ACTIVE` only, and notes those where it `FIRED`. A `recorded` rule notes all that it matched and made.
     """
-    return _Encoder(variant, number, rule_id, library, spans, ruleset).encoded(watched)
+    return _Encoder(variant, number, rule_id, library, spans, ruleset).encoded(watched, recorded)
 
 
 @dataclass(frozen=True)
@@ -140,6 +144,7 @@ class _Encoder:
         self.members: set[str] = set()
         self.outputs: list[tuple[str, Any]] = []
         self.actions: list[Any] = []
+        self.made: dict[int, tuple[Any, ...]] = {}
 
     def _is_class(self, expr: Expr) -> bool:
         return isinstance(expr, Name) and self.library.members_of(expr.name) is not None
@@ -163,7 +168,7 @@ class _Encoder:
 
     # ---- the left side
 
-    def encoded(self, watched: bool = False) -> Encoded:
+    def encoded(self, watched: bool = False, recorded: bool = False) -> Encoded:
         self._match()
         if watched:
             self._watch()
@@ -171,13 +176,16 @@ class _Encoder:
         self._demand_constraints()
         guard = None if watched and self.variant.guard is not None else self._native_guard()
         right = self._template(self.variant.right)
+        record = self._record() if recorded else None
         if guard is not None and not self.outputs and not self.constraints and not self.loops:
             rule = self._rule("", self.facts + guard, self._head(right))
-            return Encoded(self.variant.key, self.number, [rule], arities=self.arities, classes=self.members)
+            return Encoded(
+                self.variant.key, self.number, [rule], arities=self.arities, classes=self.members, recorded=record
+            )
         self._need_expression(self.variant.guard)
-        return self._asking(right)
+        return self._asking(right, record)
 
-    def _asking(self, right: Any) -> Encoded:
+    def _asking(self, right: Any, record: Recorded | None) -> Encoded:
         self._need_context()
         inputs = list(self.inputs.values())
         terms = [i.term for i in inputs]
@@ -191,7 +199,7 @@ class _Encoder:
         names = any(kind == "operator" for kind, _ in self.outputs)
         return Encoded(
             *(self.variant.key, self.number, commands, len(inputs), len(outs)),
-            *(self._answer, self.arities, self.members, names),
+            *(self._answer, self.arities, self.members, names, record),
         )
 
     @cached_property
@@ -220,6 +228,37 @@ class _Encoder:
         rule = self.integer(self.rule_id)
         self.facts.append(egg.Fact(self.call(ACTIVE, rule, kernel)))
         self.actions.append(egg.Expr_(self.span, self.call(FIRED, rule, kernel)))
+
+    def _record(self) -> Recorded:
+        """Note what is matched and what is made of it, in a table of the variant's own."""
+        columns: list[tuple[str, Any]] = []
+        left = self._shape(self.variant.left, self._matched, columns)
+        right = self._shape(self.variant.right, self._made, columns)
+        table = f"applied{self.number}"
+        self.actions.append(egg.Expr_(self.span, self.call(table, *(term for _, term in columns))))
+        return Recorded(table, self.variant.key, tuple(sort for sort, _ in columns), left, right)
+
+    def _shape(
+        self, pattern: Pattern, terms: Callable[[Pattern], tuple[Any, ...]], columns: list[tuple[str, Any]]
+    ) -> Shape:
+        """Add the columns that record a pattern: its class, of an operation also its operator and attributes."""
+        first = len(columns)
+        columns += zip((CLASS, OPERATOR, ATTRIBUTES), terms(pattern), strict=False)
+        if not isinstance(pattern, OpPattern):
+            return Shape(first, name=pattern.name if isinstance(pattern, VarPattern) else None)
+        operands = tuple(self._shape(operand, terms, columns) for operand in pattern.operands)
+        return Shape(first, first + 1, first + 2, operands, pattern.binds)
+
+    def _matched(self, pattern: Pattern) -> tuple[Any, ...]:
+        """The egglog terms of a part of the left side, and of its operator and attributes."""
+        if not isinstance(pattern, OpPattern):
+            return (self._operand_term(pattern),)
+        index = self._node_index(pattern)
+        return self.var(f"e:{index}"), self._op_term(pattern), self.var(f"a:{index}")
+
+    def _made(self, pattern: Pattern) -> tuple[Any, ...]:
+        """The same of a part of the right side."""
+        return (self._value_var(pattern.name),) if isinstance(pattern, VarPattern) else self.made[id(pattern)]
 
     def _rule(self, suffix: str, body: Sequence[Any], head: Sequence[Any]) -> Any:
         name = f"{self.variant.key}#{self.number}{suffix}"
@@ -421,15 +460,14 @@ class _Encoder:
         if isinstance(pattern, VarPattern):
             return self._value_var(pattern.name)
         if isinstance(pattern, NumberPattern):
-            return self._number(pattern.value)
+            number = self._number(pattern.value)
+            self.made[id(pattern)] = (number,)
+            return number
         self.arities.add(len(pattern.operands))
         operands = [self._template(o) for o in pattern.operands]
-        term = self.call(
-            constructor(len(operands)),
-            self._template_op(pattern),
-            self._template_attributes(pattern),
-            *operands,
-        )
+        op, attributes = self._template_op(pattern), self._template_attributes(pattern)
+        term = self.call(constructor(len(operands)), op, attributes, *operands)
+        self.made[id(pattern)] = (term, op, attributes)
         if pattern is not self.variant.right:
             self._inner(pattern, term)
         return term

@@ -29,8 +29,9 @@ class Encodings:
     Numbers are in the order of the rules. To be used from one thread.
     """
 
-    def __init__(self, library: Library, watched: bool = False) -> None:
-        self.library, self.watched = library, watched
+    def __init__(self, library: Library, watched: bool = False, recorded: bool = False) -> None:
+        """Rules that are `watched` or `recorded` say more of what they do, and are slower."""
+        self.library, self.watched, self.recorded = library, watched, recorded
         self.keys: dict[int, str] = {}
         self.builds: dict[int, frozenset[str]] = {}
         self.spans = Spans()
@@ -66,7 +67,8 @@ class Encodings:
             demands = place * _DEMANDS_EACH + i
             widest = max((len(node.operands) for node in nodes(variant.left)), default=0)
             ruleset = for_arity(RULES, widest)
-            encoded.append(encode(variant, demands, number, self.library, self.spans, ruleset, self.watched))
+            kept = self.watched, self.recorded
+            encoded.append(encode(variant, demands, number, self.library, self.spans, ruleset, *kept))
         return tuple(encoded)
 
     def _facts_of(self, operator: Operator) -> tuple[Encoded, ...]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from operator import mul, or_
 from typing import Any
 
+from genrw.engine.enode import ENode
 from genrw.engine.infer import TypeProblem, infer
 from genrw.engine.ir import Module, Node
 from genrw.engine.library import Library
 from genrw.engine.sharing import Sharing
-from genrw.engine.stage import ENode, Saturated
+from genrw.engine.stage import Saturated
 from genrw.engine.types import Type
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.source import NOWHERE
@@ -63,6 +64,11 @@ class Extractor:
 
     def extract(self, module: Module, context: Mapping[str, Any], names: Mapping[int, Node]) -> Node:
         """The new root of a module; `names` gives the written node of each class that has one."""
+        root, program = self.program(module, names)
+        return self._rebuild(root, program, context, names)
+
+    def program(self, module: Module, names: Mapping[int, Node]) -> tuple[int, dict[int, ENode]]:
+        """The class of a module's root, and the node taken for each class of the new module."""
         root = self.graph.class_of[self.graph.ids[id(module.root)]]
         best = self._search(root)
         while root not in best and self._restore(root, best):
@@ -70,14 +76,13 @@ class Extractor:
         if root not in best:
             raise self._stuck(root, best, names)
         nodes = {number: found.node for number, found in best.items()}
-        program = Sharing(root, self.graph.classes, nodes, self._cost).improved()
-        return self._rebuild(root, program, context, names)
+        return root, Sharing(root, self.graph.classes, nodes, self.cost).improved()
 
     def alternatives(self, module: Module) -> list[tuple[float, ENode]]:
         """The legal nodes of a module's root class with their own costs, cheapest first."""
         root = self.graph.class_of[self.graph.ids[id(module.root)]]
         rated = [
-            (cost, self._order(root, n), n) for n in self.graph.classes[root] if (cost := self._cost(n)) is not None
+            (cost, self._order(root, n), n) for n in self.graph.classes[root] if (cost := self.cost(n)) is not None
         ]
         rated.sort(key=lambda r: r[:2])
         return [(cost, node) for cost, _, node in rated]
@@ -122,7 +127,7 @@ class Extractor:
         for number in reachable:
             for operand in dict.fromkeys(self._below(number)):
                 users.setdefault(operand, []).append(number)
-        prices = (self._cost(node) for number in reachable for node in self.graph.classes.get(number, ()))
+        prices = (self.cost(node) for number in reachable for node in self.graph.classes.get(number, ()))
         bits = _Bits(reachable, (price for price in prices if price is not None))
         best: dict[int, _Best] = {}
         queue = dict.fromkeys(reachable)
@@ -149,7 +154,7 @@ class Extractor:
         self, number: int, node: ENode, best: Mapping[int, _Best], bits: _Bits, found: _Best | None
     ) -> _Best | None:
         """The term of a node over the present bests of its operands, None if there is none or `found` is better."""
-        cost = self._cost(node)
+        cost = self.cost(node)
         if cost is None:
             return None
         own = bits.of[number]
@@ -171,7 +176,7 @@ class Extractor:
             return None
         return _Best(total, order, node, tuple(used), all_)
 
-    def _cost(self, node: ENode) -> float | None:
+    def cost(self, node: ENode) -> float | None:
         """What one node costs, None if the stage's output may not hold it."""
         if node.number is not None:
             return _NUMBER_COST
@@ -221,10 +226,10 @@ class Extractor:
                 continue
             stack.pop()
             if number not in made:
-                made[number] = self._node(number, node, [made[o] for o in node.operands], context, names, taken)
+                made[number] = self.node(number, node, [made[o] for o in node.operands], context, names, taken)
         return made[root]
 
-    def _node(
+    def node(
         self,
         number: int,
         node: ENode,
@@ -233,6 +238,7 @@ class Extractor:
         names: Mapping[int, Node],
         taken: set[str],
     ) -> Node:
+        """The node of a class over operands; its name is the written one if that is not `taken`."""
         written = names.get(number)
         name, span = (written.name, written.span) if written is not None else (None, NOWHERE)
         if name is not None:

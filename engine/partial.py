@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+from genrw.engine.enode import ENode
 from genrw.engine.expr import free_names, member_uses
 from genrw.engine.infer import TypeProblem, infer
 from genrw.engine.ir import Module
 from genrw.engine.library import Library
 from genrw.engine.lint.sides import conditions
-from genrw.engine.stage import ENode, Saturated
+from genrw.engine.stage import Saturated
 from genrw.engine.types import Type
 from genrw.engine.variants import Variant, nodes, pattern_operators, rest_counts, variants
 from genrw.grammar.diagnostics import Diagnostic, GenrwError

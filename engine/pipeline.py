@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from genrw.engine.answers import RuleUse
 from genrw.engine.context import EMPTY, Record
 from genrw.engine.encodings import Encodings
+from genrw.engine.enode import ENode
 from genrw.engine.extract import Extractor, written_nodes
 from genrw.engine.fusion import SEARCH, fuse
 from genrw.engine.fusion_search import Plan
@@ -20,7 +21,7 @@ from genrw.engine.library import Library
 from genrw.engine.places import Answer, Places
 from genrw.engine.relevance import relevant_rules
 from genrw.engine.space import space_record, with_space
-from genrw.engine.stage import ENode, Saturated, StageEngine
+from genrw.engine.stage import Saturated, StageEngine
 from genrw.engine.structure import unit_key
 from genrw.engine.variants import term_arities
 from genrw.grammar.diagnostics import GenrwError, error
@@ -115,13 +116,31 @@ class Trace:
             total.refused += use.refused
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Modules as a stage took them, what their rules may ask about, and the e-graph that the stage's rules made.
+
+    `names` are the written nodes of the classes that have one.
+    """
+
+    modules: Sequence[Module]
+    contexts: Sequence[Mapping[str, Any]]
+    extractor: Extractor
+    names: Mapping[int, Node]
+
+    @property
+    def graph(self) -> Saturated:
+        return self.extractor.graph
+
+
 class Pipeline:
     """Lowers modules with a library's rules. Holds one engine per stage; use it from one thread."""
 
-    def __init__(self, library: Library, *, watched: bool = False) -> None:
-        """`watched` has the trace say of every guard what it decided and steps leave out rules, at the price of speed."""
+    def __init__(self, library: Library, *, watched: bool = False, recorded: bool = False) -> None:
+        """`watched` has the trace say of every guard what it decided and steps leave out rules, `recorded` has e-graphs
+        keep what each rule did: both at the price of speed."""
         self.library = library
-        self._encodings = Encodings(library, watched)
+        self._encodings = Encodings(library, watched, recorded)
         self._engines: dict[_EngineKey, StageEngine] = {}
         self._engine_keys: dict[_Asked, _EngineKey] = {}
         self._lowered: dict[Any, tuple[Unit, Trace]] = {}
@@ -298,13 +317,14 @@ class Pipeline:
 
         return [attempt(lowered) for lowered in self._run(modules, stage, options, Trace(), without)]
 
-    def saturated(self, module: Module, stage: str, options: Options) -> tuple[Saturated, Module]:
-        """The e-graph of one module after all rules of a stage, and the module as it was put in."""
-        module = replace(self._spaced(module, stage), target=options.target)
-        engine = self.engine(stage, options.strict, [module])
-        return engine.run([module], [self.context(module, options)], {}), module
+    def batch(self, modules: Sequence[Module], stage: str, options: Options, without: Sequence[str] = ()) -> Batch:
+        """The e-graph of modules, as a stage takes them, after all its rules."""
+        contexts = [self.context(m, options) for m in modules]
+        graph = self.engine(stage, options.strict, modules).run(modules, contexts, dict(enumerate(without)))
+        names = written_nodes(graph, modules, self.library)
+        return Batch(modules, contexts, Extractor(self.library, stage, graph), names)
 
-    def _spaced(self, module: Module, stage: str) -> Module:
+    def spaced(self, module: Module, stage: str) -> Module:
         """The module as a stage takes it: with its space once programs are cut into kernels."""
         is_kernel = self.index(stage) > self.index(self.library.fusing_stage or self.stages[0])
         return with_space(module, self.library) if is_kernel else module
@@ -313,18 +333,16 @@ class Pipeline:
         self, modules: Sequence[Module], stage: str, options: Options, trace: Trace, without: Sequence[str] = ()
     ) -> list[Callable[[], Module]]:
         """Run a stage's rules on a batch; gives for each module what makes its result."""
-        modules = [self._spaced(m, stage) for m in modules]
-        engine = self.engine(stage, options.strict, modules)
-        if not engine.rules:
+        modules = [self.spaced(m, stage) for m in modules]
+        if not self.engine(stage, options.strict, modules).rules:
             return [partial(replace, m, stage=stage) for m in modules]
-        contexts = [self.context(m, options) for m in modules]
-        graph = engine.run(modules, contexts, dict(enumerate(without)))
-        trace.note(graph, modules)
-        extractor = Extractor(self.library, stage, graph)
-        names = written_nodes(graph, modules, self.library)
+        batch = self.batch(modules, stage, options, without)
+        trace.note(batch.graph, batch.modules)
+        extractor, names = batch.extractor, batch.names
+        pinned = self._pinned(batch.modules, extractor, options)
         return [
             partial(self._finish, module, stage, extractor, context, names, own, trace)
-            for module, context, own in zip(modules, contexts, self._pinned(modules, extractor, options), strict=True)
+            for module, context, own in zip(batch.modules, batch.contexts, pinned, strict=True)
         ]
 
     def _pinned(self, modules: Sequence[Module], extractor: Extractor, options: Options) -> list[Options]:
@@ -365,7 +383,7 @@ class Pipeline:
             return self._choose(module, stage, extractor.graph, kernels, options, trace)
         root = extractor.extract(module, context, names)
         trace.note_survivors({key for node in walk(root) for key in node.rules}, module)
-        return self._with_root(module, root, stage)
+        return self.with_root(module, root, stage)
 
     def _choose(
         self,
@@ -399,7 +417,7 @@ class Pipeline:
         trace.note_survivors(openers, module)
         return replace(module, schedule=chosen, stage=stage)
 
-    def _with_root(self, module: Module, root: Node, stage: str) -> Module:
+    def with_root(self, module: Module, root: Node, stage: str) -> Module:
         """The module with a new root; parameters that the stage added follow the old ones."""
         if module.root.op == self.library.boundary("result").name != root.op:
             self._check_written(module, root)

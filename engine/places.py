@@ -13,11 +13,12 @@ from math import prod
 from typing import Any
 
 from genrw.engine.build import input_node
+from genrw.engine.enode import ENode
 from genrw.engine.interner import attributes_key
 from genrw.engine.ir import Module, Node
 from genrw.engine.layouts import kept_groups
 from genrw.engine.library import Library
-from genrw.engine.stage import ENode, Saturated
+from genrw.engine.stage import Saturated
 from genrw.engine.types import Type
 
 ELEMENT, ROW, ELSEWHERE = 0, 1, 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from genrw.engine.stage import ENode
+from genrw.engine.enode import ENode
 
 _SWEEPS = 4
 _LEAST_GAIN = 1e-9

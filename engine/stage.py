@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,11 +20,13 @@ from genrw.engine.encode import (
     demand_table,
 )
 from genrw.engine.encodings import NARROW, RULES, Encodings, for_arity
+from genrw.engine.enode import ENode
 from genrw.engine.faults import fault, is_fault
 from genrw.engine.graph import GraphFacts
 from genrw.engine.interner import CONTEXT_SHIFT, Interner
 from genrw.engine.ir import Module
 from genrw.engine.library import Library
+from genrw.engine.recording import CLASS, OPERATOR, Application, applications
 from genrw.engine.variants import term_arities
 from genrw.grammar.diagnostics import error
 from genrw.grammar.rw_tree import RuleDecl
@@ -43,16 +45,6 @@ class Limits:
     rounds: int = 400
     nodes_per_kernel: int = 40_000
     seconds: float = 120.0
-
-
-@dataclass(frozen=True)
-class ENode:
-    """A row of the frozen e-graph: an operator with attribute id and operand classes, or an index constant."""
-
-    op: str
-    attributes: int
-    operands: tuple[int, ...]
-    number: int | None = None
 
 
 @dataclass
@@ -80,7 +72,7 @@ class Saturated:
     """The e-graph after a stage, in Python: classes by number, what they hold, and where the input went.
 
     `replaced` has the nodes that rules took out of the classes; `fired`, for each watched rule that did, the numbers of
-    the modules in which it did.
+    the modules in which it did; `applied` what each rule of recorded encodings did, in the order of the rules.
     """
 
     interner: Interner
@@ -93,6 +85,7 @@ class Saturated:
     builds: Mapping[int, frozenset[str]]
     answered: Answered
     fired: Mapping[str, set[int]]
+    applied: Sequence[Application] = ()
 
     def growth(self) -> dict[str, int]:
         """How many terms of the e-graph each rule made."""
@@ -165,6 +158,7 @@ class StageEngine:
             egg.Relation(sp, "why", ["T", "i64"]),
             egg.Relation(sp, "numbers", ["i64", "i64"]),
             *(egg.Relation(sp, name, ["i64", "i64"]) for name in (ACTIVE, FIRED) if self.watched),
+            *(egg.Relation(sp, e.recorded.table, list(e.recorded.sorts)) for e in encoded if e.recorded is not None),
             *(egg.AddRuleset(sp, n) for n in dict.fromkeys(for_arity(s, k) for s in (RULES, _LOAD) for k in arities)),
         ]
         merges = {"ty": "min", "depth": "min", "uses": "max", "fold": "min", "order": "min", "varies": "min"}
@@ -412,7 +406,24 @@ class StageEngine:
             self.encodings.builds,
             answered,
             fired,
+            self._applied(functions, classes, class_number),
         )
+
+    def _applied(
+        self, functions: Mapping[str, Any], classes: Mapping[int, Sequence[ENode]], class_number: Callable[[Any], int]
+    ) -> list[Application]:
+        """What recorded rules did."""
+
+        def read(sort: str, cell: Any) -> Any:
+            if sort == CLASS:
+                return class_number(cell)
+            return self.graph.value_to_string(cell) if sort == OPERATOR else self.graph.value_to_i64(cell)
+
+        def number_of(number: int) -> int | None:
+            return next((node.number for node in classes[number] if node.number is not None), None)
+
+        recorded = [e.recorded for e in self.encoded.values() if e.recorded is not None]
+        return [a for r in recorded for a in applications(r, functions[r.table].rows, read, number_of)]
 
 
 def _memory_folder() -> str | None:

@@ -321,6 +321,27 @@ def why_not(
 
 
 @rules_app.command()
+def trace(
+    file: File,
+    stage: Annotated[str | None, typer.Option("--stage", metavar="S", help="The stage to show; else all.")] = None,
+    kernel: Annotated[str | None, typer.Option("--kernel", metavar="K", help="The module to show; else all.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show rewrites that led to nothing, too.")] = False,
+    target: Target = None,
+    rules: Rules = None,
+    no_shipped_rules: NoShipped = False,
+    strict: Strict = False,
+    schedule: Schedule = None,
+    plan: Plan = "search",
+) -> int:
+    """Show the rewrites that lead to what each stage gives, in order, with the difference that each makes."""
+    from genrw.trace import show
+
+    return show(
+        _load(file, _settings(target, strict, schedule, plan, rules, no_shipped_rules)), stage, kernel, everything
+    )
+
+
+@rules_app.command()
 def cover(
     programs: Annotated[list[str] | None, typer.Argument(help="Programs to lower.")] = None,
     target: Target = None,

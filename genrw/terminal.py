@@ -29,6 +29,20 @@ def write(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") or not text else f"{text}\n")
 
 
+def write_diff(lines: Sequence[str]) -> None:
+    """Print the lines of a difference, in colour on a terminal."""
+    if not is_terminal(sys.stdout):
+        write("\n".join(lines))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(soft_wrap=True, highlight=False)
+    styles = {"+": "green", "-": "red", "@": "cyan"}
+    for line in lines:
+        console.print(Text(line, styles.get(line[:1], "")))
+
+
 def write_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows in columns; columns of numbers are set to the right."""
     if is_terminal(sys.stdout):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from genrw.engine.library import Library
 from genrw.engine.partial import why_not
-from genrw.explain import place
+from genrw.explain import is_about_kernels, place
 from genrw.grammar.diagnostics import error
-from genrw.grammar.rw_tree import OpPattern, RuleDecl
+from genrw.grammar.rw_tree import RuleDecl
 from genrw.program import Program, pipeline_of
 from genrw.terminal import write
 
@@ -15,8 +17,7 @@ def tell(name: str, program: Program) -> int:
     """Print, for each module at each of the rule's stages, what keeps the rule from applying, or that it applies."""
     library = program.library
     rule = _rule(name, library)
-    left = rule.left
-    if isinstance(left, OpPattern) and library.find(left.op) is not None and library.role(left.op) == "made":
+    if is_about_kernels(rule, library):
         raise error(
             f"`{name}` is asked about single operations, of which a program is cut into kernels",
             rule.name_span,
@@ -42,9 +43,10 @@ def _tell_at(stage: str, rule: RuleDecl, program: Program) -> None:
         return
     if before:
         program = program.lower(program.stages[before - 1])
+    pipeline = pipeline_of(program.library)
     for module in program.modules:
-        graph, whole = pipeline_of(program.library).saturated(module, stage, program.options)
-        found = why_not(program.library, rule, graph, whole)
+        module = replace(pipeline.spaced(module, stage), target=program.options.target)
+        found = why_not(program.library, rule, pipeline.batch([module], stage, program.options).graph, module)
         where = f"{stage}, module `{module.name}`"
         if found is None:
             write(f"{where}: `{rule.name}` ({place(rule)}) applies; `genrw explain` tells what it made")

@@ -1,0 +1,15 @@
+"""A node of an e-graph as Python reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ENode:
+    """A row of the frozen e-graph: an operator with attribute id and operand classes, or an index constant."""
+
+    op: str
+    attributes: int
+    operands: tuple[int, ...]
+    number: int | None = None
