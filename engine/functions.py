@@ -414,6 +414,12 @@ def _abs(x: Any) -> Value:
     return abs(x)
 
 
+@_function("identical(a: any, b: any) -> bool")
+def _identical(a: Value, b: Value) -> bool:
+    """Whether two values are the same down to their kinds and the sign of 0; nan is identical to nan."""
+    return repr(a) == repr(b)
+
+
 @_function("sign(x: number) -> int")
 def _sign(x: Any) -> int:
     """-1, 0 or 1."""

@@ -61,6 +61,10 @@ class Lanes:
             raise Misuse(f"`share_index` takes a number of elements or a share, not {describe(of)}")
         return self.index_along(SHARE, of)
 
+    def unspecified(self) -> Array:
+        """An index that nothing may depend on."""
+        return Array(np.full(ONE, MISSING, np.int64), "int64")
+
     # ---- memory
 
     def _existing(self, indices: Values) -> Values | None:
@@ -261,6 +265,7 @@ def lane_functions(lanes: Lanes) -> dict[str, Function]:
             lanes.share_index,
             "0, 1 … over a lane's share: of so many elements, or of as many as a value has.",
         ),
+        declare("unspecified() -> any", lanes.unspecified, "Any number: nothing may depend on which."),
         declare("total(xs: list) -> any", total, "The sum of a list of indices."),
         declare("aligned(i: any, n: int) -> any", aligned_to, "The index itself, which has to be a multiple of n."),
         declare(

@@ -199,7 +199,7 @@ class _Writer:
             filled = dict(complete(operator, given, [o.type for o in node.operands], self.context))
         except GenrwError:
             return False
-        return type(filled[name]) is type(value) and filled[name] == value
+        return type(filled[name]) is type(value) and repr(filled[name]) == repr(value)
 
 
 def type_node(type_: Type) -> tree.TypeNode:

@@ -806,6 +806,42 @@ def _shapes() -> dict[str, str]:
 def _corners() -> dict[str, str]:
     """What rules do that the programs above have no need of."""
     return {
+        "chosen_always": """
+            x = @param:x -> float{4, 1000}
+            yes = @literal{true} -> bool{4, 1000}
+            no = @literal{false} -> bool{4, 1000}
+            five = @literal{5} -> float{4, 1000}
+            a = where(yes, five, x)
+            s = reduce_sum[axes={1}](a)
+            b = where(no, five, x)
+            t = reduce_sum[axes={1}](b)
+            @return(s, t)""",
+        "pad_reshape_pad": """
+            x = @param:x -> float{2, 2}
+            p = pad[pads={1, 0, 0, 2}](x)
+            r = reshape[dims={4, 3}](p)
+            q = pad[pads={1, 1, 1, 1}](r)
+            y = exp(q)
+            @return(y)""",
+        "pads_of_zeros": """
+            x = @param:x -> float{3}
+            p = pad[pads={1, 1}, value=-0.0](x)
+            q = pad[pads={1, 1}](p)
+            y = rsqrt(q)
+            @return(y)""",
+        "size_of_unsigned": """
+            x = @param:x -> uint32{4, 8}
+            n = neg(x)
+            y = abs(n)
+            @return(y)""",
+        "rows_of_nothing": """
+            x = @param:x -> float{4, 0}
+            a = softmax[axis=1](x)
+            b = logsoftmax[axis=1](x)
+            c = hardmax[axis=1](x)
+            d = layernorm[axes={1}](x)
+            e = rmsnorm[axes={1}](x)
+            @return(a, b, c, d, e)""",
         "algebra": """
             x = @param:x -> float{5, 8}
             y = @param:y -> float{5, 8}
