@@ -35,6 +35,11 @@ def run_example(library: Library, rule: RuleDecl, example: Example) -> Diagnosti
         return problem.diagnostics[0]
 
 
+def example_module(library: Library, rule: RuleDecl, example: Example) -> Module:
+    """The program that an example begins with; GenrwError if it cannot be built."""
+    return _Trial(library, rule, example).module(example.before)
+
+
 def example_graphs(library: Library, rule: RuleDecl, example: Example) -> Iterator[tuple[str, Saturated]]:
     """What the rule, alone, makes of its example at each of its stages; every guard's decision is counted."""
     trial = _Trial(library, rule, example, watched=True)

@@ -303,6 +303,30 @@ def check(rules: Rules = None, no_shipped_rules: NoShipped = False, as_json: AsJ
     return check_folders(rules or (), not no_shipped_rules, as_json)
 
 
+@rules_app.command()
+def verify(
+    names: Annotated[list[str] | None, typer.Argument(metavar="RULE", help="Rules by name; without, all.")] = None,
+    rules: Rules = None,
+    no_shipped_rules: NoShipped = False,
+    count: Annotated[int, typer.Option("--count", min=1, help="Instances of each rule.")] = 50,
+    seed: Annotated[int, typer.Option("--seed", help="What all random choices follow from.")] = 0,
+    wave: Annotated[
+        list[int] | None, typer.Option("--wave", metavar="N", help="Lengths of waves; 32 and 64 without.")
+    ] = None,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="Time for each rule.")] = 60.0,
+    memory: Annotated[int, typer.Option("--memory", metavar="MB", min=64, help="Memory for each rule.")] = 2048,
+    as_json: AsJson = False,
+) -> int:
+    """Find rules that do not hold: compare both sides on random instances, prove rules over indices."""
+    from genrw.engine.verify.surroundings import WAVES
+    from genrw.engine.verify.verdict import Options
+    from genrw.rule_verify import Request, verify_rules
+
+    options = Options(count, seed, tuple(wave or WAVES))
+    folders = tuple(rules or ())
+    return verify_rules(Request(tuple(names or ()), folders, not no_shipped_rules, options, seconds, memory, as_json))
+
+
 @rules_app.command("why-not")
 def why_not(
     rule: Annotated[str, typer.Argument(metavar="RULE", help="The name of a rule.")],

@@ -1,0 +1,419 @@
+"""Random terms that a rule's left side matches: well-typed, with leaves of any type and shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from random import Random
+from typing import Any
+
+from genrw.engine.build import complete, input_node
+from genrw.engine.dtypes import DTYPES, in_class
+from genrw.engine.expr import free_names
+from genrw.engine.infer import TypeProblem, environment, infer
+from genrw.engine.ir import Module, Node
+from genrw.engine.library import Library, Operator
+from genrw.engine.types import Type
+from genrw.engine.variants import Variant, pattern_operators, rest_counts, variants
+from genrw.engine.verify.attributes import NUMBERS, AttributeDraw
+from genrw.engine.verify.examples import Hint, example_modules, hints
+from genrw.engine.verify.facts import Facts
+from genrw.engine.verify.sides import Match, coerced, number_node, shared
+from genrw.engine.verify.surroundings import WAVES, Headers, Surroundings, draw
+from genrw.grammar.diagnostics import GenrwError
+from genrw.grammar.expr_tree import Const, Name
+from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
+
+LONGEST = 9
+_MOST_OPERANDS = 4
+_ATTRIBUTE_TRIES = 6
+_LONG = 3000
+_WIDEST_SHARE = 32
+_MOST_ELEMENTS = 1 << 15
+_USUAL_TYPES = ("float", "float", "int32", "half", "bf16", "double", "int64", "int8", "uint8", "bool", "uint32")
+_RANGES = ((0, 7), (0, 63), (0, 255), (-9, 20), (0, 0), (3, 3), (0, 1000), (-64, 64))
+
+
+class NoInstance(Exception):
+    """The draws did not come to a well-typed term."""
+
+
+@dataclass
+class Instance:
+    """A match, what it stands in, and the ranges of its index leaves by identity."""
+
+    match: Match
+    surroundings: Surroundings
+    ranges: dict[int, dict[str, int]]
+
+
+@dataclass
+class Instances:
+    """Draws instances of one rule."""
+
+    library: Library
+    rule: RuleDecl
+    waves: Sequence[int] = WAVES
+    missing: bool = False
+    longest: int = LONGEST
+    modules: list[Module] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.headers = Headers.of(self.library, self.rule)
+        self.odd = self.rule.guard is not None and "target" in free_names(self.rule.guard)
+        self.modules = list(example_modules(self.library, self.rule))
+        counts = rest_counts(
+            self.rule, self.library, frozenset(range(_MOST_OPERANDS + 1)), frozenset(self.library.names)
+        )
+        self.variants = list(variants(self.rule, self.library, counts))
+        self.hints = [
+            hints(self.library, self.rule, v.left, self.modules) if isinstance(v.left, OpPattern) else []
+            for v in self.variants
+        ]
+
+    def draw(self, random: Random) -> Instance:
+        """One instance; NoInstance if the draws do not fit together."""
+        place = random.randrange(len(self.variants))
+        known = self.hints[place]
+        hint = random.choice(known) if known and random.random() < 0.75 else Hint()
+        return _Draw(self, self.variants[place], hint, random).instance()
+
+
+class _Draw:
+    """One instance being drawn."""
+
+    def __init__(self, source: Instances, variant: Variant, hint: Hint, random: Random) -> None:
+        self.library, self.rule, self.variant = source.library, source.rule, variant
+        self.hint, self.random = hint, random
+        self.missing, self.odd, self.longest = source.missing, source.odd, source.longest
+        self.shrunk = self._shrunk()
+        self.lens = self._base_lens()
+        self.dtype = random.choice(_USUAL_TYPES)
+        self.size = random.choice((1, 2, 4, 4, 8))
+        self.stage = next((s for s in self.rule.stages if s in self.library.stages), "")
+        stages, fusing = self.library.stages, self.library.fusing_stage
+        self.in_kernel = fusing is not None and stages.index(self.stage) > stages.index(fusing)
+        self.surroundings = draw(source.headers, self.lens, random, source.waves, odd=self.odd)
+        self.context = self.surroundings.context(self.library)
+        self.size = self._share(self.size)
+        self.attributes = AttributeDraw(self.library, random, self.lens, self.dtype, self.shrunk)
+        self.operators: dict[int, Node] = {}
+        self.values: dict[str, Node] = {}
+        self.names: dict[str, Any] = {}
+        self.ranges: dict[int, dict[str, int]] = {}
+        self.leaves: list[Node] = []
+        self.made: dict[Any, Node] = {}
+
+    def _share(self, usual: int) -> int:
+        """How many values a lane has, 0 for one: what indices without operands say under the schedule, if there is one."""
+        if not self.surroundings.schedule:
+            return usual
+        sizes: set[int] = set()
+        for operator in self.library.operators.values():
+            if operator.result_sort == "index" and not operator.decl.operands and operator.result_args:
+                try:
+                    sizes.add(int(operator.result_args[0](self.context)))
+                except (GenrwError, KeyError):
+                    continue
+        found = max(sizes, default=usual)
+        return found if found <= _WIDEST_SHARE else usual
+
+    def _shrunk(self) -> dict[int, int]:
+        """Short lengths in place of an example's long ones, the same everywhere."""
+        tensors = [n.type for n in (*self.hint.operators.values(), *self.hint.values.values())]
+        long = {n for t in tensors for n in t.lens if n > self.longest}
+        longest = self.longest if self.random.random() < (0.3 if self.odd else 0.8) else _LONG
+        return {n: self.random.randint(min(2, longest), longest) for n in sorted(long)}
+
+    def _base_lens(self) -> tuple[int, ...]:
+        found = [n.type.lens for n in self.hint.values.values() if n.type.sort == "tensor"]
+        if found and self.random.random() < 0.6:
+            return tuple(self.shrunk.get(n, n) for n in self.random.choice(found))
+        rank = self.random.choice((0, 1, 1, 2, 2, 2, 3, 3, 4))
+        return tuple(min(self.longest, self.random.choice((1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 4))) for _ in range(rank))
+
+    def instance(self) -> Instance:
+        left = self.variant.left
+        assert isinstance(left, OpPattern)
+        try:
+            root = self._node(left, None)
+        except (GenrwError, KeyError) as problem:
+            raise NoInstance(str(problem)) from None
+        tensors = [n.type for n in self.operators.values() if n.type.sort == "tensor"]
+        tensors += [n.type for n in self.leaves if n.type.sort == "tensor"]
+        if any(t.elements > _MOST_ELEMENTS for t in tensors):
+            raise NoInstance("too large")
+        surroundings = self._fitted(tensors)
+        context = surroundings.context(self.library, root)
+        facts = Facts(root, self.library, context, self.ranges)
+        match = Match(self.variant, root, self.operators, self.values, self.names, context, facts, tuple(self.leaves))
+        return Instance(match, surroundings, self.ranges)
+
+    def _fitted(self, tensors: Sequence[Type]) -> Surroundings:
+        """The surroundings, their space often that of one of the tensors, its axes those that an attribute names."""
+        found = self.surroundings
+        random = self.random
+        space, axes = found.space, found.axes
+        if tensors and random.random() < 0.6:
+            space = random.choice(tensors).lens
+        named = [v for n in self.operators.values() for v in dict(n.attributes).values() if isinstance(v, tuple)]
+        named = [v for v in named if all(type(d) is int and 0 <= d < len(space) for d in v) and len(set(v)) == len(v)]
+        if named and random.random() < 0.6:
+            axes = tuple(sorted(random.choice(named)))
+        axes = tuple(d for d in axes if d < len(space))
+        parameters = tuple(n for n in self.leaves if n.type.sort == "tensor")
+        return Surroundings(found.target, found.schedule, space, axes, found.policy, parameters)
+
+    # ---- operations
+
+    def _node(self, pattern: OpPattern, want: str | None) -> Node:
+        """A term that the pattern matches; `want` is the sort that its user takes."""
+        name = self._operator(pattern)
+        operator = self.library.operator(name)
+        if name == self.library.boundary("input").name:
+            return self._input(pattern)
+        for _ in range(_ATTRIBUTE_TRIES):
+            saved = dict(self.names), dict(self.values), len(self.leaves)
+            try:
+                operands = self._operands(pattern, operator, want)
+                attributes = self._attributes(pattern, operator, operands)
+                type_ = infer(self.library, name, attributes, [o.type for o in operands], self.context)
+            except (TypeProblem, NoInstance, GenrwError, KeyError, IndexError, ZeroDivisionError):
+                self.names, self.values = saved[0], saved[1]
+                del self.leaves[saved[2] :]
+                continue
+            node = shared(self.made, Node(name, attributes, tuple(operands), type_))
+            self._check_domain(operator, node)
+            self.operators[id(pattern)] = node
+            if pattern.binds is not None:
+                self.values[pattern.binds] = node
+            return node
+        raise NoInstance(f"no attributes for `{name}`")
+
+    def _input(self, pattern: OpPattern) -> Node:
+        """A parameter: a leaf that the pattern names."""
+        hint = self.hint.operators.get(id(pattern))
+        node = self._leaf(f"p{len(self.leaves)}", "tensor", self._input_type(hint), hint)
+        self.operators[id(pattern)] = node
+        if pattern.binds is not None:
+            self.values[pattern.binds] = node
+        return node
+
+    def _input_type(self, hint: Node | None) -> str:
+        return hint.type.dtype if hint is not None and self.random.random() < 0.5 else self.dtype
+
+    def _check_domain(self, operator: Operator, node: Node) -> None:
+        """NoInstance if attributes or types are outside of what an operator's domain says."""
+        found = self.library.find(node.op)
+        member = found[1] if found is not None else None
+        env = environment(operator, member, node.attributes, [o.type for o in node.operands], {}, self.context)
+        for expr in operator.decl.domain:
+            try:
+                holds = self.library.scope.compile(expr)(env)
+            except (GenrwError, KeyError, TypeError):
+                # a condition on values
+                continue
+            if holds is False:
+                raise NoInstance("outside of the domain")
+        if self.in_kernel and operator.role == "pointwise":
+            lens = {o.type.lens for o in node.operands if o.type.sort == "tensor"}
+            if len(lens) > 1:
+                raise NoInstance("kernels have pointwise operators of one shape only")
+
+    def _operator(self, pattern: OpPattern) -> str:
+        """The operator that a pattern stands for here: one of a class or family."""
+        names = sorted(pattern_operators(pattern, self.rule, self.library))
+        if len(names) == 1 and pattern.family is None and pattern.op == names[0]:
+            return names[0]
+        variable = pattern.family or pattern.op
+        if variable in self.names and pattern.family is None:
+            return str(self.names[f"operator {variable}"])
+        if pattern.family is not None and pattern.family in self.names:
+            return pattern.op.replace("{}", str(self.names[pattern.family]))
+        count = len(pattern.operands)
+        fitting = [n for n in names if self._takes(n, count)]
+        hint = self.hint.operators.get(id(pattern))
+        if not fitting:
+            raise NoInstance("no operator takes so many operands")
+        name = (
+            hint.op
+            if hint is not None and hint.op in fitting and self.random.random() < 0.3
+            else self.random.choice(fitting)
+        )
+        if pattern.family not in self.library.monoids:
+            found = self.library.find(name)
+            assert found is not None
+            self.names[variable] = found[1] if pattern.family is not None and found[1] is not None else name
+            self.names[f"operator {variable}"] = name
+        return name
+
+    def _takes(self, name: str, count: int) -> bool:
+        operator = self.library.operator(name)
+        least = len(operator.fixed)
+        return count == least or (count > least and operator.variadic is not None)
+
+    # ---- operands
+
+    def _operands(self, pattern: OpPattern, operator: Operator, want: str | None) -> list[Node]:
+        """The operands: those with operators of their own first, since they decide on the types of the others."""
+        found: dict[int, Node] = {}
+        order = sorted(range(len(pattern.operands)), key=lambda i: not isinstance(pattern.operands[i], OpPattern))
+        types: dict[str, str] = {}
+        for i in order:
+            decl = operator.operand(i)
+            sort = decl.sort or self._open_sort(pattern.operands[i], operator, want)
+            node = self._operand(pattern.operands[i], sort, decl.dtype, operator, types)
+            found[i] = node
+            if decl.dtype is not None and node.type.dtype:
+                types.setdefault(decl.dtype, node.type.dtype)
+        return [found[i] for i in range(len(pattern.operands))]
+
+    def _open_sort(self, pattern: Pattern, operator: Operator, want: str | None) -> str:
+        """The sort of an operand whose declaration leaves it open: of pointwise operators, that of the result."""
+        if operator.result_sort is None and want is not None:
+            return want
+        hint = self.hint.values.get(pattern.name) if isinstance(pattern, VarPattern) else None
+        if operator.result_sort is not None and hint is not None and hint.type.sort in ("tensor", "scalar", "array"):
+            return "tensor" if hint.type.sort == "tensor" else "value"
+        return self._own_sort()
+
+    def _own_sort(self) -> str:
+        """What operators without a sort of their own work on at the rule's stage."""
+        return "tensor" if self.library.boundary("result").legal_at(self.stage) else "value"
+
+    def _operand(
+        self, pattern: Pattern, sort: str, dtype: str | None, operator: Operator, types: Mapping[str, str]
+    ) -> Node:
+        if isinstance(pattern, OpPattern):
+            return self._node(pattern, sort)
+        if isinstance(pattern, NumberPattern):
+            return self._number(pattern)
+        if pattern.name not in self.values:
+            wanted = self._dtype(dtype, operator, types)
+            self.values[pattern.name] = self._leaf(pattern.name, sort, wanted, self.hint.values.get(pattern.name))
+        return self.values[pattern.name]
+
+    def _number(self, pattern: NumberPattern) -> Node:
+        value = pattern.value
+        if isinstance(value, Const):
+            return shared(self.made, number_node(self.library, int(value.value)))
+        assert isinstance(value, Name)
+        if value.name not in self.names:
+            hint = self.hint.numbers.get(value.name)
+            near = [] if hint is None else [hint, hint, hint + 1, hint - 1, 2 * hint]
+            schedule = [v for v in self.surroundings.schedule.values() if type(v) is int]
+            others = [v for v in self.names.values() if type(v) is int]
+            options = [*NUMBERS, *near, *near, *schedule, *others, *(2 * n for n in others), *self.lens, -1, -3]
+            drawn = self.random.choice(options)
+            self.names[value.name] = max(0, drawn) if self.missing else drawn
+        return shared(self.made, number_node(self.library, self.names[value.name]))
+
+    def _dtype(self, wanted: str | None, operator: Operator, types: Mapping[str, str]) -> str:
+        """An element type that an operand may have."""
+        if wanted is not None and wanted in types:
+            return types[wanted]
+        bound = dict(operator.decl.where).get(wanted or "", wanted or "any")
+        bound = "any" if len(bound) == 1 and bound.isupper() else bound
+        if in_class(self.dtype, bound) and self.random.random() < 0.9:
+            return self.dtype
+        fitting = [d for d in DTYPES if in_class(d, bound)]
+        return self.random.choice(fitting) if fitting else self.dtype
+
+    def _leaf(self, name: str, sort: str, dtype: str, hint: Node | None) -> Node:
+        """Any value of a sort: an input of the term."""
+        if dtype not in DTYPES and sort != "buffer":
+            raise NoInstance("accumulators of several fields are no leaves")
+        if sort == "tensor":
+            type_ = self._tensor(dtype, hint)
+        elif sort == "index":
+            type_ = Type("index", "int64", size=self._size(hint))
+        elif sort == "buffer":
+            type_ = Type("buffer", dtype, hint.type.lens if hint is not None else (self.size or 1,))
+        elif sort == "effect":
+            raise NoInstance("effects are no leaves")
+        else:
+            size = 0 if sort == "scalar" else (self.size or 1) if sort == "array" else self._size(hint)
+            type_ = Type("array" if size else "scalar", dtype, size=size)
+        node = input_node(self.library, name.replace("#", ""), type_)
+        self.leaves.append(node)
+        if sort == "index":
+            self.ranges[id(node)] = self._range(type_.size)
+        return node
+
+    def _size(self, hint: Node | None) -> int:
+        if hint is not None and self.random.random() < 0.6:
+            return self.size if hint.type.size else 0
+        return self.random.choice((0, 0, self.size))
+
+    def _range(self, size: int) -> dict[str, int]:
+        """The range of an index, and what divides it."""
+        options = [*_RANGES, (0, max(0, prod(self.lens) - 1)), (-1, max(0, prod(self.lens) - 1))]
+        low, high = self.random.choice(options)
+        low = max(-1, low) if self.missing else low
+        pow2 = self.random.choice((1, 1, 1, 2, 4, 8, 16)) if low >= 0 else 1
+        return {"lo": low, "hi": max(low, high // pow2 * pow2), "pow2": pow2 if low % pow2 == 0 else 1, "size": size}
+
+    def _tensor(self, dtype: str, hint: Node | None) -> Type:
+        """A tensor of about the usual lengths: the same, one that repeats, or another; sometimes with strides."""
+        random = self.random
+        lens = self.lens
+        if hint is not None and hint.type.sort == "tensor" and random.random() < 0.6:
+            lens = tuple(self.shrunk.get(n, n) for n in hint.type.lens)
+        chance = random.random()
+        if chance < 0.15:
+            lens = tuple(1 if random.random() < 0.4 else n for n in lens)[random.choice((0, 0, 1)) :]
+        elif chance < 0.3:
+            lens = tuple(random.randint(1, self.longest) for _ in range(random.randint(0, 4)))
+        elif chance < 0.33 and lens:
+            lens = tuple(0 if d == 0 else n for d, n in enumerate(lens))
+        strides = self.attributes.strides(lens) if lens and random.random() < 0.25 else None
+        return Type("tensor", dtype, lens, strides)
+
+    # ---- attributes
+
+    def _attributes(
+        self, pattern: OpPattern, operator: Operator, operands: Sequence[Node]
+    ) -> tuple[tuple[str, Any], ...]:
+        types = [o.type for o in operands]
+        hint = self.hint.operators.get(id(pattern))
+        shown = dict(hint.attributes) if hint is not None else {}
+        known: dict[str, Any] = {}
+        for attribute in pattern.attributes:
+            value = attribute.value if attribute.value is not None else Name(attribute.name)
+            if not isinstance(value, Name):
+                known[attribute.name] = self._fixed(value)
+            elif value.name in self.names:
+                known[attribute.name] = self.names[value.name]
+        asked = {a.name for a in pattern.attributes}
+        # a constant's value goes by its type and lengths
+        for name, decl in sorted(operator.attributes.items(), key=lambda item: item[1].type == "any"):
+            if name in known or (name not in asked and not self._is_free(pattern, name, operator)):
+                continue
+            drawn = self.attributes.value(decl, operator, types, known, shown.get(name))
+            known[name] = coerced(operator, name, _along(drawn, decl.type, types))
+        for attribute in pattern.attributes:
+            value = attribute.value if attribute.value is not None else Name(attribute.name)
+            if isinstance(value, Name):
+                self.names[value.name] = known[attribute.name]
+        return complete(operator, known, types, self.context)
+
+    def _is_free(self, pattern: OpPattern, name: str, operator: Operator) -> bool:
+        """Is an attribute that the pattern does not name drawn, and not left at its default?"""
+        if name not in operator.defaults:
+            return True
+        return pattern.open_attributes and self.random.random() < 0.5
+
+    def _fixed(self, value: Any) -> Any:
+        return self.library.scope.compile(value)({**self.context, **self.names})
+
+
+def _along(drawn: Any, kind: str, operands: Sequence[Type]) -> Any:
+    """Axes counted from the first one, sorted; NoInstance for one that the first operand does not have."""
+    if kind not in ("axis", "axes") or not operands:
+        return drawn
+    rank = len(operands[0].lens)
+    axes = drawn if isinstance(drawn, tuple) else (drawn,)
+    if any(not -rank <= d < rank for d in axes):
+        raise NoInstance("an axis is out of range")
+    return tuple(sorted({d % rank for d in axes})) if kind == "axes" else axes[0] % rank

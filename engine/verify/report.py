@@ -1,0 +1,74 @@
+"""A rule's failure as text: both sides as programs, what stands for the rule's names, where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from genrw.engine.expr import free_names
+from genrw.engine.infer import show
+from genrw.engine.ir import Module, Node, walk
+from genrw.engine.library import Library
+from genrw.engine.text import module_tree
+from genrw.engine.types import EFFECT
+from genrw.engine.variants import nodes
+from genrw.engine.verify.facts import View
+from genrw.engine.verify.meaning import LANE_SORTS
+from genrw.engine.verify.trial import Failure
+from genrw.grammar.gen import print_gen
+from genrw.grammar.gen_tree import File
+
+
+def failure_text(failure: Failure, library: Library) -> str:
+    """The lines that show an instance on which a rule fails."""
+    lines = ["left side:", *_indented(side_text(failure.left, failure, library))]
+    if failure.right is not None:
+        lines += ["right side:", *_indented(side_text(failure.right, failure, library))]
+    names = list(_names(failure))
+    lines += ["with:", *_indented("\n".join(names))] if names else []
+    if failure.difference is not None:
+        lines.append(f"at {failure.difference.place}: {failure.difference.left} left, {failure.difference.right} right")
+    return "\n".join(lines)
+
+
+def side_text(root: Node, failure: Failure, library: Library) -> str:
+    """A term as a program."""
+    present = {id(node) for node in walk(root)}
+    leaves = tuple(leaf for leaf in failure.instance.match.leaves if id(leaf) in present)
+    ending = Node(library.boundary("result").name, (), (root,), EFFECT)
+    module = Module("main", ending, leaves)
+    return print_gen(File((module_tree(module, library, failure.instance.match.context),))).rstrip("\n")
+
+
+def _names(failure: Failure) -> Iterator[str]:
+    """What the rule's names stand for, and what the term stands in."""
+    surroundings = failure.instance.surroundings
+    context = set(failure.instance.match.context)
+    for name, value in failure.alternative.names.items():
+        if name not in context and not name.startswith("operator ") and not isinstance(value, View):
+            yield f"{name} = {show(value)}"
+    ranges = failure.instance.ranges
+    for leaf in failure.instance.match.leaves:
+        if id(leaf) in ranges:
+            facts = ranges[id(leaf)]
+            yield f"{leaf.name} from {facts['lo']} to {facts['hi']}, divided by {facts['pow2']}"
+    asked = _asked(failure)
+    if surroundings.schedule and "schedule" in asked:
+        yield f"schedule = {{{', '.join(f'{k}={show(v)}' for k, v in surroundings.schedule.items())}}}"
+    if "space" in asked:
+        yield f"space = {show(surroundings.space)}, axes = {show(surroundings.axes)}"
+    if "target" in asked:
+        yield f"target = {surroundings.target.name}"
+
+
+def _asked(failure: Failure) -> frozenset[str]:
+    """What of its surroundings the rule asks for; of lanes, the schedule always counts."""
+    rule = failure.instance.match.variant.rule
+    exprs = [rule.guard, *(b.value for b in (*rule.with_, *rule.for_))]
+    exprs += [a.value for side in (rule.left, rule.right) for n in nodes(side) for a in n.attributes]
+    names = frozenset(name for expr in exprs if expr is not None for name in free_names(expr))
+    in_lanes = any(n.type.sort in LANE_SORTS for n in walk(failure.left))
+    return names | {"schedule"} if in_lanes else names
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" for line in text.split("\n")]

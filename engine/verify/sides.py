@@ -1,0 +1,212 @@
+"""Both sides of a rule as terms: the left one is given with what its pattern's parts are, the right one is built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from genrw.engine.answers import copied_from
+from genrw.engine.build import complete
+from genrw.engine.dtypes import DTYPES
+from genrw.engine.expr import Evaluator
+from genrw.engine.infer import TypeProblem, infer
+from genrw.engine.ir import Attributes, Node
+from genrw.engine.library import Library, Operator
+from genrw.engine.lint.sides import conditions
+from genrw.engine.types import Type
+from genrw.engine.variants import Variant, nodes
+from genrw.engine.verify.facts import Facts, View
+from genrw.grammar.diagnostics import GenrwError
+from genrw.grammar.expr_tree import Expr, Name
+from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, VarPattern
+
+_ALTERNATIVES = 24
+"""How many alternatives of one match are tried."""
+
+
+class Unbuildable(Exception):
+    """The right side of a rule cannot be built here: what a template makes is not allowed."""
+
+
+@dataclass
+class Match:
+    """A term that a left side matches: what each operator of the pattern and each of its variables stands for."""
+
+    variant: Variant
+    left: Node
+    operators: Mapping[int, Node]
+    values: Mapping[str, Node]
+    names: Mapping[str, Any]
+    context: Mapping[str, Any]
+    facts: Facts
+    leaves: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One choice of a rule's `for` variables, what its names stand for then, and which conditions do not hold."""
+
+    names: Mapping[str, Any]
+    refused: tuple[Expr, ...]
+
+
+class Sides:
+    """Guards and templates of one rule, compiled when first needed."""
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+        self._evaluators: dict[int, tuple[Expr, Evaluator]] = {}
+
+    # ---- the guard
+
+    def alternatives(self, match: Match) -> Iterator[Alternative]:
+        """The alternatives of a match, each with the conditions of the guard that do not hold in it."""
+        env = self._environment(match)
+        guard = list(conditions(match.variant.guard)) if match.variant.guard is not None else []
+        for _, chosen in zip(range(_ALTERNATIVES), self._choices(match, env), strict=False):
+            names = self._lazy(match, {**env, **chosen})
+            try:
+                refused = self._refused(guard, names)
+                for binding in match.variant.with_ if not refused else ():
+                    names[binding.name]
+            except (GenrwError, KeyError):
+                continue
+            yield Alternative(names, refused)
+
+    def _refused(self, guard: Sequence[Expr], names: Mapping[str, Any]) -> tuple[Expr, ...]:
+        """The conditions that do not hold; one that cannot be asked behind another that does not hold is one of them."""
+        refused: list[Expr] = []
+        for condition in guard:
+            try:
+                holds = self._compiled(condition)(names) is True
+            except (GenrwError, KeyError):
+                if not refused:
+                    raise
+                holds = False
+            if not holds:
+                refused.append(condition)
+        return tuple(refused)
+
+    def _environment(self, match: Match) -> dict[str, Any]:
+        views = {name: match.facts.view(node) for name, node in match.values.items()}
+        return {**match.context, **match.names, **views}
+
+    def _lazy(self, match: Match, env: Mapping[str, Any]) -> _Computed:
+        return _Computed(env, {b.name: self._compiled(b.value) for b in match.variant.with_})
+
+    def _compiled(self, expr: Expr) -> Evaluator:
+        known = self._evaluators.get(id(expr))
+        if known is None:
+            # the expression is kept, so that no other one takes its place in memory
+            known = self._evaluators[id(expr)] = (expr, self.library.scope.compile(expr))
+        return known[1]
+
+    def _choices(self, match: Match, env: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Every combination of the `for` variables that run over lists."""
+        used = {n.op for n in nodes(match.variant.left)}
+        loops = [b for b in match.variant.rule.for_ if b.name not in used]
+
+        def choose(position: int, so_far: dict[str, Any]) -> Iterator[dict[str, Any]]:
+            if position == len(loops):
+                yield so_far
+                return
+            binding = loops[position]
+            try:
+                values = self._compiled(binding.value)(self._lazy(match, {**env, **so_far}))
+            except (GenrwError, KeyError):
+                return
+            for value in values:
+                yield from choose(position + 1, {**so_far, binding.name: value})
+
+        yield from choose(0, {})
+
+    # ---- the template
+
+    def right(self, match: Match, names: Mapping[str, Any]) -> Node:
+        """The right side; Unbuildable if something in it is not allowed."""
+        made: dict[Any, Node] = {}
+        try:
+            return self._built(match.variant.right, match, names, made)
+        except (TypeProblem, GenrwError, KeyError) as problem:
+            said = problem.diagnostics[0].message if isinstance(problem, GenrwError) else str(problem)
+            raise Unbuildable(said) from None
+
+    def _built(self, pattern: Pattern, match: Match, env: Mapping[str, Any], made: dict[Any, Node]) -> Node:
+        if isinstance(pattern, VarPattern):
+            return match.values[pattern.name]
+        if isinstance(pattern, NumberPattern):
+            return shared(made, number_node(self.library, int(self._compiled(pattern.value)(env))))
+        operands = tuple(self._built(o, match, env, made) for o in pattern.operands)
+        name = self._operator_name(pattern, match)
+        attributes = self._attributes(pattern, name, match, env, [o.type for o in operands])
+        type_ = infer(self.library, name, attributes, [o.type for o in operands], match.context)
+        return shared(made, Node(name, attributes, operands, type_))
+
+    def _operator_name(self, pattern: OpPattern, match: Match) -> str:
+        for node in nodes(match.variant.left):
+            if (node.op, node.family) == (pattern.op, pattern.family):
+                return match.operators[id(node)].op
+        if pattern.family is not None:
+            member = pattern.family if pattern.family in self.library.monoids else match.names[pattern.family]
+            return pattern.op.replace("{}", str(member))
+        return str(match.names.get(f"operator {pattern.op}", pattern.op))
+
+    def _attributes(
+        self, pattern: OpPattern, name: str, match: Match, env: Mapping[str, Any], operands: list[Type]
+    ) -> Attributes:
+        values: dict[str, Any] = {}
+        left = list(nodes(match.variant.left))
+        source = copied_from(left, pattern) if pattern.open_attributes else None
+        if source is not None:
+            values.update(match.operators[id(left[source])].attributes)
+        operator = self.library.operator(name)
+        for attribute in pattern.attributes:
+            expr = attribute.value if attribute.value is not None else Name(attribute.name)
+            values[attribute.name] = coerced(operator, attribute.name, _plain(self._value(expr, env)))
+        return complete(operator, values, operands, match.context)
+
+    def _value(self, expr: Expr, env: Mapping[str, Any]) -> Any:
+        if isinstance(expr, Name) and expr.name not in env and expr.name in DTYPES:
+            return expr.name
+        return self._compiled(expr)(env)
+
+
+class _Computed(dict[str, Any]):
+    """Names, of which those of `with` are computed when first asked for."""
+
+    def __init__(self, env: Mapping[str, Any], computed: Mapping[str, Any]) -> None:
+        super().__init__(env)
+        self._computed = computed
+
+    def __missing__(self, name: str) -> Any:
+        if name not in self._computed:
+            raise KeyError(name)
+        self[name] = value = self._computed[name](self)
+        return value
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self._computed
+
+
+def shared(made: dict[Any, Node], node: Node) -> Node:
+    """The node, or an equal one that was made before: a term is a graph."""
+    key = (node.op, repr(node.attributes), tuple(map(id, node.operands)))
+    return made.setdefault(key, node)
+
+
+def number_node(library: Library, value: int) -> Node:
+    """An index constant."""
+    return Node(library.boundary("number").name, (("value", value),), (), Type("index", "int64"))
+
+
+def coerced(operator: Operator, name: str, value: Any) -> Any:
+    """Numbers for float attributes as floats."""
+    decl = operator.attributes.get(name)
+    if decl is not None and decl.type == "float" and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return value
+
+
+def _plain(value: Any) -> Any:
+    return value.node.type if isinstance(value, View) else value

@@ -1,0 +1,335 @@
+"""One rule tried on random instances: its two sides evaluated and compared, its guard asked what it keeps out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from genrw.engine.arrays import Array, Values
+from genrw.engine.dtypes import DTYPES
+from genrw.engine.functions import Value
+from genrw.engine.ir import Node, walk
+from genrw.engine.library import Library
+from genrw.engine.types import Type
+from genrw.engine.variants import nodes, pattern_operators
+from genrw.engine.verify.instances import Instance, Instances, NoInstance
+from genrw.engine.verify.judge import Difference, Free, Tolerance, difference
+from genrw.engine.verify.meaning import LANE_SORTS, Meaning, Meaningless
+from genrw.engine.verify.sides import Alternative, Sides, Unbuildable
+from genrw.engine.verify.values import Kind, Launch, launch_of, leaf_values
+from genrw.grammar.expr_tree import Expr
+from genrw.grammar.rw_tree import RuleDecl
+
+_DRAWS_FOR_EACH, _DRAWS_FOR_RARE, _RARE = 100, 1000, 5
+"""Draws for each instance that is wanted. A guard that lets fewer pass gets fewer instances; one that lets hardly any
+pass, fewer than `_RARE`, gets more draws."""
+_REFUSED_FOR_EACH = 2
+_DRAWS_OUTSIDE = 20
+_POISONS = (0, 1)
+_SETTLING = 4
+_TINY = 2.0**-38
+"""What double precision may lose, relative to the largest value met."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An instance of a rule whose sides differ, with the values of its leaves."""
+
+    instance: Instance
+    alternative: Alternative
+    left: Node
+    right: Node | None
+    reason: str
+    difference: Difference | None
+    kind: Kind
+    seed: str
+
+
+@dataclass
+class Tried:
+    """What came of the instances: how many were compared, the first failure, and what conditions kept out.
+
+    `needed` are the conditions without which something went wrong; `held` counts, for each of the others, the instances
+    that it alone kept out and that held nevertheless.
+    """
+
+    compared: int = 0
+    failure: Failure | None = None
+    needed: set[int] = field(default_factory=set)
+    held: dict[int, int] = field(default_factory=dict)
+    conditions: dict[int, Expr] = field(default_factory=dict)
+    problems: dict[str, int] = field(default_factory=dict)
+
+
+def has_meaning(library: Library, rule: RuleDecl) -> bool:
+    """Can both sides of a rule be evaluated by themselves?"""
+    named = {
+        name for side in (rule.left, rule.right) for n in nodes(side) for name in pattern_operators(n, rule, library)
+    }
+    return bool(named) and all(_means(library, name) for name in named)
+
+
+def _means(library: Library, name: str) -> bool:
+    operator = library.operator(name)
+    if operator.role == "boundary":
+        return operator.decl.role_parts[0] in ("input", "constant", "scalar", "number")
+    if operator.role == "write":
+        return operator.operand(library.part(name, 0)).sort != "buffer"
+    return operator.decl.means is not None or operator.role in ("element", "alloc")
+
+
+class Trial:
+    """A rule with what it is tried with."""
+
+    def __init__(self, library: Library, rule: RuleDecl, waves: Sequence[int]) -> None:
+        self.library, self.rule = library, rule
+        self.sides = Sides(library)
+        self.folds = self._folds()
+        self.missing = self._has_missing()
+        self.instances = Instances(library, rule, waves, self.missing)
+
+    def _operators(self) -> set[str]:
+        sides = (self.rule.left, self.rule.right)
+        return {name for side in sides for n in nodes(side) for name in pattern_operators(n, self.rule, self.library)}
+
+    def _folds(self) -> bool:
+        """Is something folded, whose order is nobody's?"""
+        found = [self.library.operator(name).decl for name in self._operators()]
+        return any(
+            d.family is not None or any(a.type == "monoid" for a in d.attributes) or d.role == "fold" for d in found
+        )
+
+    def _has_missing(self) -> bool:
+        """Does an index of -1 stand for an element that does not exist? In the last stage it is a number as others are."""
+        last = self.library.stages[-1:]
+        operators = [self.library.operator(name) for name in self._operators()]
+        return not last or self.rule.stages != tuple(last) or any(not op.legal_at(last[0]) for op in operators)
+
+    def run(self, count: int, seed: str) -> Tried:
+        """Compare so many instances; ends with the first that fails."""
+        tried = Tried()
+        outside, wanted = 0, count * _REFUSED_FOR_EACH if self.rule.guard is not None else 0
+        for number in range(count * _DRAWS_FOR_RARE):
+            enough = tried.compared >= count
+            if enough and (outside >= wanted or number >= count * _DRAWS_OUTSIDE):
+                break
+            if tried.compared >= _RARE and number >= count * _DRAWS_FOR_EACH:
+                break
+            random = Random(f"{seed}/{number}")
+            try:
+                instance = self.instances.draw(random)
+            except NoInstance:
+                continue
+            kind = kind_of(random)
+            for alternative in self.sides.alternatives(instance.match):
+                if alternative.refused:
+                    outside += self._outside(instance, alternative, kind, f"{seed}/{number}", tried)
+                elif not enough:
+                    tried.failure = self.compare(instance, alternative, kind, f"{seed}/{number}", tried)
+                    if tried.failure is not None:
+                        return tried
+        return tried
+
+    # ---- one instance
+
+    def compare(
+        self, instance: Instance, alternative: Alternative, kind: Kind, seed: str, tried: Tried
+    ) -> Failure | None:
+        """Compare the two sides of one instance; None if they agree or the left one cannot be evaluated."""
+        left = instance.match.left
+
+        def failure(reason: str, right: Node | None, found: Difference | None = None) -> Failure:
+            return Failure(instance, alternative, left, right, reason, found, kind, seed)
+
+        try:
+            right = self.sides.right(instance.match, alternative.names)
+        except Unbuildable as problem:
+            if self._differ(instance, left, left, kind, seed, False, Tolerance(), tried) is None:
+                return None
+            tried.compared += 1
+            return failure(f"the right side cannot be built: {problem}", None)
+        if not self._stands_for(right.type, left):
+            tried.compared += 1
+            return failure(f"the right side is a {type_text(right.type)}, the left one a {type_text(left.type)}", right)
+        for tolerance, precise in self._judgements(left):
+            found = self._differ(instance, left, right, kind, seed, precise, tolerance, tried)
+            if found is None:
+                return None
+            if isinstance(found, str):
+                return failure(found, right)
+            if isinstance(found, Difference):
+                return failure("the two sides differ", right, found)
+        tried.compared += 1
+        return None
+
+    def _judgements(self, left: Node) -> list[tuple[Tolerance, bool]]:
+        """How the contract is judged: with which tolerance, and whether in double precision."""
+        contract, bound = self.rule.contract, self.rule.bound or 0.0
+        if contract == "exact" and not self.folds:
+            return [(Tolerance(), False)]
+        if contract == "exact" and self._is_name_of_others(left):
+            return [(Tolerance(scale=_TINY), True)]
+        if contract == "exact":
+            return [(Tolerance(scale=_TINY), True), (Tolerance(scale=2.0**-20, units=1.01), False)]
+        if contract == "approximate":
+            return [(Tolerance(relative=bound, scale=_TINY), True), (Tolerance(relative=bound, units=2.01), False)]
+        return [(Tolerance(scale=_TINY), True)]
+
+    def _is_name_of_others(self, left: Node) -> bool:
+        """Is the left side an operation on narrow numbers that only stands for others, each of which rounds?"""
+        narrow = left.type.dtype in DTYPES and DTYPES[left.type.dtype].compute != left.type.dtype
+        return narrow and self.library.operator(left.op).decl.stages == ("nowhere",)
+
+    def _differ(
+        self,
+        instance: Instance,
+        left: Node,
+        right: Node,
+        kind: Kind,
+        seed: str,
+        precise: bool,
+        tolerance: Tolerance,
+        tried: Tried,
+    ) -> Difference | str | bool | None:
+        """The first difference; in words that the right side cannot be evaluated; False for none; None if the left side
+        cannot be evaluated."""
+        launch, leaves = self._leaves(instance, kind, seed)
+        context = instance.match.context
+        if _is_of_lanes(left) and not self._settled(left, context, leaves, launch, tried):
+            return None
+        lefts: list[Value] = []
+        rights: list[Value] = []
+        largest = 0.0
+        for poison in _POISONS if _is_of_lanes(left) else _POISONS[:1]:
+            meaning = Meaning(
+                self.library, context, leaves, launch, precise=precise, missing=self.missing, poison=poison
+            )
+            try:
+                lefts.append(meaning.of(left))
+            except Meaningless as problem:
+                tried.problems[str(problem)] = tried.problems.get(str(problem), 0) + 1
+                return None
+            try:
+                rights.append(meaning.of(right))
+            except Meaningless as problem:
+                return f"the right side cannot be evaluated: {problem}"
+            largest = max(largest, meaning.largest)
+        scaled = Tolerance(tolerance.relative, tolerance.scale * largest, tolerance.units)
+        free = _unspecified(lefts)
+        if free is not None and not isinstance(free, tuple) and np.all(free):
+            return None
+        for a, b in zip(lefts, rights, strict=True):
+            found = difference(a, b, free, scaled)
+            if found is not None:
+                return found
+        return False
+
+    def _settled(
+        self, left: Node, context: Mapping[str, Any], leaves: dict[int, Values], launch: Launch, tried: Tried
+    ) -> bool:
+        """Give lanes in which the left side is outside of what its operators are for the values of other lanes; False if
+        there are none."""
+        for _ in range(_SETTLING):
+            meaning = Meaning(
+                self.library, context, leaves, launch, precise=False, missing=self.missing, poison=0, tolerant=True
+            )
+            try:
+                meaning.of(left)
+            except Meaningless as problem:
+                tried.problems[str(problem)] = tried.problems.get(str(problem), 0) + 1
+                return False
+            bad = _lanes(meaning.outside or [], launch)
+            if not np.any(bad):
+                return True
+            good = np.argwhere(~bad)
+            if not len(good):
+                return False
+            place = tuple(good[len(good) // 2])
+            for key, values in leaves.items():
+                if values.shape[:3] == bad.shape:
+                    leaves[key] = np.where(bad[..., None], values[place], values)
+        return False
+
+    def _leaves(self, instance: Instance, kind: Kind, seed: str) -> tuple[Launch, dict[int, Values]]:
+        match = instance.match
+        wave = int(instance.surroundings.target.values.get("wave_size", 1))
+        launch = launch_of(instance.surroundings.schedule, wave)
+        if self.rule.contract == "approximate" or self.folds:
+            kind = Kind(kind.special, False, kind.distinct)
+        leaves = leaf_values(
+            match.leaves, match.left, self.library, launch, instance.ranges, kind, Random(seed).getrandbits(32)
+        )
+        return launch, leaves
+
+    def _stands_for(self, right: Type, left: Node) -> bool:
+        """May a value of a type stand for another one? A single one stands for a share of one, and for a share of equal
+        ones: of truth values, and of a tensor's elements."""
+        type_ = left.type
+        if (right.sort, right.dtype, right.lens, right.size) == (type_.sort, type_.dtype, type_.lens, type_.size):
+            return True
+        single = right.size == 0 and right.dtype == type_.dtype and right.sort in ("scalar", "index")
+        same_sort = (right.sort == "index") == (type_.sort == "index") and not type_.lens and type_.sort in LANE_SORTS
+        equal = type_.dtype == "bool" or self.library.role(left.op) == "element"
+        return single and same_sort and (type_.size <= 1 or equal)
+
+    # ---- outside of the guard
+
+    def _outside(self, instance: Instance, alternative: Alternative, kind: Kind, seed: str, tried: Tried) -> bool:
+        """Apply the rule where one condition alone forbids it; says whether that told something."""
+        condition = alternative.refused[0]
+        key = condition.span.start
+        tried.conditions[key] = condition
+        if len(alternative.refused) > 1 or key in tried.needed:
+            return False
+        probe = Tried()
+        if self.compare(instance, alternative, kind, seed, probe) is not None:
+            tried.needed.add(key)
+            return True
+        if probe.compared:
+            tried.held[key] = tried.held.get(key, 0) + 1
+        return bool(probe.compared)
+
+
+def kind_of(random: Random) -> Kind:
+    """What numbers the leaves of an instance get."""
+    return Kind(random.random() < 0.5, random.random() < 0.3, random.random() < 0.4)
+
+
+def _is_of_lanes(root: Node) -> bool:
+    return any(node.type.sort in LANE_SORTS for node in walk(root))
+
+
+def _unspecified(values: Sequence[Value]) -> Free:
+    """Where a value depends on what is unspecified; of an accumulator, for each field."""
+    if len(values) < 2:
+        return None
+    first, second = values
+    if isinstance(first, tuple):
+        return tuple(_unspecified(pair) for pair in zip(first, second, strict=True))
+    if not isinstance(first, Array):
+        return None
+    a, b = first.values, second.values
+    free: Values = ~((a == b) | ((a != a) & (b != b)))
+    return free if np.any(free) else None
+
+
+def _lanes(masks: Sequence[Values], launch: Launch) -> Values:
+    """In which lanes a condition of some elements of the share holds."""
+    bad = np.zeros((launch.groups, launch.lanes, launch.steps), np.bool_)
+    for mask in masks:
+        bad = bad | (np.any(mask, axis=-1) if mask.ndim else mask)
+    return bad
+
+
+def type_text(type_: Type) -> str:
+    """A type in words of messages."""
+    if type_.sort in ("tensor", "buffer"):
+        return f"{type_.sort} {type_.dtype}{{{', '.join(map(str, type_.lens))}}}"
+    if type_.sort == "effect":
+        return "effect"
+    dtype = "index" if type_.sort == "index" else type_.dtype
+    return f"value {dtype}" + (f"[{type_.size}]" if type_.size else "")

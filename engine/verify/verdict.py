@@ -1,0 +1,90 @@
+"""What is known of a rule after it was looked at: proven, tried out, or refuted, and what its guard is for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from genrw.engine.library import Library
+from genrw.engine.verify.report import failure_text
+from genrw.engine.verify.smallest import smallest
+from genrw.engine.verify.surroundings import WAVES
+from genrw.engine.verify.trial import Trial, Tried, has_meaning
+from genrw.grammar.diagnostics import Diagnostic
+from genrw.grammar.rw_tree import RuleDecl
+
+PROVEN, BOUNDED, TRIED, REFUTED, OPEN = "proven", "bounded", "tried", "refuted", "open"
+"""How a rule ends: proven for all values; for all of 8 bits and random ones of 32; right on all random instances; wrong;
+nothing could be said, which is never a pass."""
+_SURE = 20
+"""How many instances outside of the guard have to hold for it to be called needlessly strong."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How hard to try: instances of each rule, the seed of all random choices, the lengths of waves."""
+
+    count: int = 50
+    seed: int = 0
+    waves: Sequence[int] = WAVES
+
+
+@dataclass
+class Verdict:
+    """How one rule ended. `instances` were compared; `strong` are conditions of the guard that seem not to be needed."""
+
+    rule: RuleDecl
+    status: str
+    instances: int = 0
+    problem: Diagnostic | None = None
+    shown: str = ""
+    note: str = ""
+    strong: list[Diagnostic] = field(default_factory=list)
+
+
+def verify_rule(library: Library, rule: RuleDecl, options: Options) -> Verdict:
+    """Look at one rule. The same rule, library and options give the same verdict."""
+    if has_meaning(library, rule):
+        return tried_out(library, rule, options)
+    return Verdict(rule, OPEN, problem=Diagnostic(f"`{rule.name}` cannot be evaluated", rule.name_span))
+
+
+def tried_out(library: Library, rule: RuleDecl, options: Options) -> Verdict:
+    """Compare the two sides of a rule on random instances."""
+    trial = Trial(library, rule, options.waves)
+    seed = f"{options.seed}/{rule.name}"
+    tried = trial.run(options.count, seed)
+    verdict = Verdict(rule, TRIED, tried.compared, strong=_too_strong(tried))
+    if tried.failure is not None:
+        found = smallest(trial, tried.failure, seed)
+        verdict.status = REFUTED
+        verdict.problem = Diagnostic(f"`{rule.name}` does not hold: {found.reason}", rule.name_span, _remedy(rule))
+        verdict.shown = failure_text(found, library)
+    elif not tried.compared:
+        verdict.status = OPEN
+        said = max(tried.problems, key=lambda p: tried.problems[p], default="no random term is one that it matches")
+        verdict.problem = Diagnostic(
+            f"`{rule.name}` was not compared on any instance: {said}", rule.name_span, _OPEN_REMEDY
+        )
+    return verdict
+
+
+_OPEN_REMEDY = "give it an example with short axes, or a guard that is less rare"
+
+
+def _remedy(rule: RuleDecl) -> str:
+    if rule.contract == "exact":
+        return "guard the rule, or say by how much it may differ: `contract approximate …`"
+    return "guard the rule, or weaken its contract"
+
+
+def _too_strong(tried: Tried) -> list[Diagnostic]:
+    """The conditions that alone kept instances out of which all held."""
+    if tried.failure is not None:
+        return []
+    found = []
+    for key, count in sorted(tried.held.items()):
+        if key not in tried.needed and count >= _SURE:
+            message = f"without this condition the rule held on {count} instances more"
+            found.append(Diagnostic(message, tried.conditions[key].span, severity="note"))
+    return found

@@ -1,0 +1,212 @@
+"""`genrw rules verify`: do rules hold? Each is looked at in a process of its own, within limits of time and memory."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import BaseContext
+from pathlib import Path
+from typing import Any
+
+from genrw.engine.library import Library
+from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, Options, Verdict, verify_rule
+from genrw.explain import place
+from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
+from genrw.grammar.rw_tree import RuleDecl
+from genrw.rulesets import load_library
+from genrw.terminal import progress, write, write_diagnostics
+
+_MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to verify and how: rules by name, folders of rules, limits for each rule in seconds and megabytes."""
+
+    names: tuple[str, ...] = ()
+    folders: tuple[str | Path, ...] = ()
+    shipped: bool = True
+    options: Options = field(default_factory=Options)
+    seconds: float = 60.0
+    megabytes: int = 2048
+    as_json: bool = False
+
+
+def verify_rules(request: Request) -> int:
+    """Verify rules and print what was found; 1 if a rule is refuted or left open. GenrwError for bad files or names."""
+    library = load_library(request.folders, shipped=request.shipped)
+    rules = chosen(library, request)
+    with progress("rules", len(rules)) as step:
+        verdicts = []
+        for verdict in verdicts_of(rules, request):
+            verdicts.append(verdict)
+            step()
+    verdicts.sort(key=lambda v: rules.index(v.rule))
+    if request.as_json:
+        write(json.dumps([entry(v) for v in verdicts], indent=2, ensure_ascii=False))
+    else:
+        _tell(verdicts)
+    return int(any(v.status in (REFUTED, OPEN) for v in verdicts))
+
+
+def chosen(library: Library, request: Request) -> list[RuleDecl]:
+    """The rules by name; without names those of the folders, and without folders all."""
+    known = {rule.name: rule for rule in library.rules}
+    unknown = [name for name in request.names if name not in known]
+    if unknown:
+        raise error(f"there is no rule `{unknown[0]}`", remedy="`genrw rules list` shows all")
+    if request.names:
+        return [known[name] for name in request.names]
+    if not request.folders:
+        return list(library.rules)
+    shipped = {rule.name for rule in load_library().rules} if request.shipped else set()
+    return [rule for rule in library.rules if rule.name not in shipped]
+
+
+# ---- processes
+
+
+@dataclass
+class _Running:
+    """A rule that is being looked at."""
+
+    rule: RuleDecl
+    process: Any
+    pipe: Connection
+    until: float
+
+
+def verdicts_of(rules: Sequence[RuleDecl], request: Request) -> Iterator[Verdict]:
+    """The verdicts on rules as they come, from as many processes as there are processors."""
+    context = _context()
+    waiting, running = list(reversed(rules)), list[_Running]()
+    try:
+        while waiting or running:
+            while waiting and len(running) < (os.cpu_count() or 1):
+                running.append(_started(waiting.pop(), request, context))
+            soonest = min(r.until for r in running)
+            wait([r.pipe for r in running], timeout=max(0.0, soonest - time.monotonic()))
+            for one in list(running):
+                verdict = _ended(one, request)
+                if verdict is not None:
+                    running.remove(one)
+                    yield verdict
+    finally:
+        for one in running:
+            one.process.kill()
+
+
+def _context() -> BaseContext:
+    """Processes that begin with the library that was read already, where there are such."""
+    return multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn")
+
+
+def _started(rule: RuleDecl, request: Request, context: Any) -> _Running:
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_look, args=(rule.name, request, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    return _Running(rule, process, ours, time.monotonic() + request.seconds)
+
+
+def _ended(one: _Running, request: Request) -> Verdict | None:
+    """The verdict of a process that has ended, or that ends now since its time is over; None if it is at work."""
+    verdict: Verdict | None = None
+    if one.pipe.poll():
+        try:
+            verdict = one.pipe.recv()
+        except EOFError:
+            verdict = _open(one.rule, "ended the process that looked at it", "this is a fault of genrw or of the rule")
+    elif time.monotonic() >= one.until:
+        said = f"took more than {request.seconds:g} s"
+        verdict = _open(one.rule, said, "make the rule's examples smaller, or allow more with `--seconds`")
+    if verdict is not None:
+        one.process.kill()
+        one.process.join()
+        one.pipe.close()
+    return verdict
+
+
+def _look(name: str, request: Request, pipe: Connection) -> None:
+    """What a process does: look at one rule, and send the verdict."""
+    sys.stdin = open(os.devnull)  # noqa: SIM115
+    library = load_library(request.folders, shipped=request.shipped)
+    rule = next(r for r in library.rules if r.name == name)
+    _limit_memory(request.megabytes)
+    try:
+        verdict = verify_rule(library, rule, request.options)
+    except MemoryError:
+        said = f"takes more than {request.megabytes} MB"
+        verdict = _open(rule, said, "guard it by sizes, or allow more with `--memory`")
+    except GenrwError as problem:
+        verdict = Verdict(rule, OPEN, problem=problem.diagnostics[0])
+    except RecursionError:
+        verdict = _open(rule, "is nested too deeply", "split its expressions into `let` functions")
+    pipe.send(verdict)
+
+
+def _limit_memory(megabytes: int) -> None:
+    """Let the process take so much more memory than it has; where the system knows no such limit, any."""
+    try:
+        import resource
+    except ImportError:
+        return
+    pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 0
+    limit = pages * os.sysconf("SC_PAGE_SIZE") + megabytes * _MEGABYTE
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+
+
+def _open(rule: RuleDecl, said: str, remedy: str) -> Verdict:
+    return Verdict(rule, OPEN, problem=Diagnostic(f"verifying `{rule.name}` {said}", rule.name_span, remedy))
+
+
+# ---- what is told
+
+
+def _tell(verdicts: Sequence[Verdict]) -> None:
+    for verdict in verdicts:
+        if verdict.problem is not None:
+            write_diagnostics([verdict.problem])
+            write(verdict.shown)
+    for verdict in verdicts:
+        if verdict.status == BOUNDED:
+            write(f"{place(verdict.rule)}: {verdict.rule.name} is bounded: {verdict.note}")
+    for verdict in verdicts:
+        for found in verdict.strong:
+            write(f"{found.span}: `{found.span.text if found.span else ''}` of {verdict.rule.name}: {found.message}")
+    write(summary(verdicts))
+
+
+def summary(verdicts: Sequence[Verdict]) -> str:
+    """How the rules ended, in one line."""
+    counts = {status: sum(v.status == status for v in verdicts) for status in (PROVEN, BOUNDED, TRIED, REFUTED, OPEN)}
+    instances = sum(v.instances for v in verdicts)
+    told = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+    rules = "1 rule" if len(verdicts) == 1 else f"{len(verdicts)} rules"
+    return f"{rules}: {told or 'none'}; {instances} instances compared"
+
+
+def entry(verdict: Verdict) -> dict[str, Any]:
+    """A verdict for other tools."""
+    span, problem = verdict.rule.name_span, verdict.problem
+    return {
+        "rule": verdict.rule.name,
+        "file": span.source.name,
+        "line": span.line,
+        "status": verdict.status,
+        "instances": verdict.instances,
+        "message": problem.message if problem is not None else None,
+        "help": problem.remedy if problem is not None else None,
+        "shown": verdict.shown,
+        "note": verdict.note,
+        "needlessly_strong": [
+            {"line": f.span.line, "condition": f.span.text, "message": f.message} for f in verdict.strong if f.span
+        ],
+    }
