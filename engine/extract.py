@@ -53,6 +53,27 @@ class _Bits:
         return float(round(sum(map(mul, self.prices, counts)), 9))
 
 
+@dataclass(frozen=True)
+class Member:
+    """A node of a class: what it costs by itself, None if the stage's result may not hold it, and in all, with everything
+    that it needs, None if it has no term that may be taken. A rule `replaced` some: those are not looked at."""
+
+    node: ENode
+    cost: float | None
+    total: float | None
+    replaced: bool = False
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A program taken from an e-graph: the class of its root, the node of each of its classes, and the cheapest node of
+    every class below the root, whether the program has it or not."""
+
+    root: int
+    program: Mapping[int, ENode]
+    cheapest: Mapping[int, ENode]
+
+
 class Extractor:
     """Extracts modules from one saturated stage."""
 
@@ -64,11 +85,11 @@ class Extractor:
 
     def extract(self, module: Module, context: Mapping[str, Any], names: Mapping[int, Node]) -> Node:
         """The new root of a module; `names` gives the written node of each class that has one."""
-        root, program = self.program(module, names)
-        return self._rebuild(root, program, context, names)
+        chosen = self.chosen(module, names)
+        return self._rebuild(chosen.root, chosen.program, context, names)
 
-    def program(self, module: Module, names: Mapping[int, Node]) -> tuple[int, dict[int, ENode]]:
-        """The class of a module's root, and the node taken for each class of the new module."""
+    def chosen(self, module: Module, names: Mapping[int, Node]) -> Chosen:
+        """The nodes that a module's new form is made of."""
         root = self.graph.class_of[self.graph.ids[id(module.root)]]
         best = self._search(root)
         while root not in best and self._restore(root, best):
@@ -76,7 +97,7 @@ class Extractor:
         if root not in best:
             raise self._stuck(root, best, names)
         nodes = {number: found.node for number, found in best.items()}
-        return root, Sharing(root, self.graph.classes, nodes, self.cost).improved()
+        return Chosen(root, Sharing(root, self.graph.classes, nodes, self.cost).improved(), nodes)
 
     def alternatives(self, module: Module) -> list[tuple[float, ENode]]:
         """The legal nodes of a module's root class with their own costs, cheapest first."""
@@ -175,6 +196,32 @@ class Extractor:
         if found is not None and total == found.total and order >= found.order:
             return None
         return _Best(total, order, node, tuple(used), all_)
+
+    def members(self, number: int, chosen: Chosen) -> list[Member]:
+        """The nodes of a class with what they cost: those that could be taken first, the cheapest before the others."""
+        found = [Member(n, self.cost(n), self._total(number, n, chosen)) for n in self.graph.classes.get(number, ())]
+        found += [Member(n, self.cost(n), None, True) for n in self.graph.replaced.get(number, ())]
+
+        def rank(member: Member) -> tuple[Any, ...]:
+            total = (member.total is None, member.total or 0.0)
+            return (member.replaced, *total, member.cost is None, self._order(number, member.node))
+
+        return sorted(found, key=rank)
+
+    def _total(self, number: int, node: ENode, chosen: Chosen) -> float | None:
+        """The cost of a node and of all that it needs, each class once; None if there is no such term."""
+        total = self.cost(node)
+        seen: set[int] = set()
+        stack = list(node.operands)
+        while stack and total is not None:
+            operand = stack.pop()
+            if operand not in seen:
+                seen.add(operand)
+                below = chosen.program.get(operand) or chosen.cheapest.get(operand)
+                price = self.cost(below) if below is not None and operand != number else None
+                total = None if price is None else total + price
+                stack += below.operands if below is not None else ()
+        return None if total is None else round(total, 9)
 
     def cost(self, node: ENode) -> float | None:
         """What one node costs, None if the stage's output may not hold it."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from genrw.engine.derivation import Step, derivation
-from genrw.engine.enode import ENode
+from genrw.engine.extract import Chosen
 from genrw.engine.ir import Module, Node
 from genrw.engine.pipeline import Batch, Options, Pipeline
 from genrw.engine.terms import Term, operands_first
@@ -32,14 +32,11 @@ class State:
 
 @dataclass(frozen=True)
 class Study:
-    """What a stage does to a module: the steps, and the programs before the first and after each of them.
-
-    `program` has the node that was taken for each class of the result.
-    """
+    """What a stage does to a module: the steps, and the programs before the first and after each of them."""
 
     stage: str
     batch: Batch
-    program: Mapping[int, ENode]
+    chosen: Chosen
     steps: tuple[Step, ...]
     states: tuple[State, ...]
 
@@ -48,12 +45,12 @@ def study(pipeline: Pipeline, module: Module, stage: str, options: Options) -> S
     """Look at what a stage's rules, of a pipeline that records, make of a module."""
     module = replace(pipeline.spaced(module, stage), target=options.target)
     batch = pipeline.batch([module], stage, options)
-    _, program = batch.extractor.program(module, batch.names)
-    first, found = derivation(batch.graph, module, program, pipeline.library)
+    chosen = batch.extractor.chosen(module, batch.names)
+    first, found = derivation(batch.graph, module, chosen.program, pipeline.library)
     builder = _Builder(pipeline, batch, stage)
     builder.state(found[-1][1] if found else first)  # What types values have in the result helps before it.
     states = tuple(map(builder.state, [first, *(term for _, term in found)]))
-    return Study(stage, batch, program, tuple(step for step, _ in found), states)
+    return Study(stage, batch, chosen, tuple(step for step, _ in found), states)
 
 
 class _Builder:

@@ -246,6 +246,25 @@ def explain(
 
 
 @app.command()
+def view(
+    file: File,
+    output: Annotated[
+        Path | None, typer.Option("-o", metavar="FILE", help="The page; else the program's name with .html.")
+    ] = None,
+    target: Target = None,
+    rules: Rules = None,
+    no_shipped_rules: NoShipped = False,
+    strict: Strict = False,
+    schedule: Schedule = None,
+    plan: Plan = "search",
+) -> int:
+    """Write a page that shows the stages side by side: where each value comes from, and what else it could be."""
+    from genrw.view import view_file
+
+    return view_file(_load(file, _settings(target, strict, schedule, plan, rules, no_shipped_rules)), output)
+
+
+@app.command()
 def fmt(
     files: Annotated[
         list[Path] | None,

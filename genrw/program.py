@@ -171,7 +171,7 @@ class Program:
 
     # ---- running
 
-    def _as_called(self, module: Module) -> Module:
+    def as_called(self, module: Module) -> Module:
         """The module under the name of its kernel: one without a header is called as its file."""
         stem = PurePath(self.source.name).stem
         anonymous = module.name == MAIN_MODULE and not self.source.name.startswith("<")
@@ -182,7 +182,7 @@ class Program:
         from genrw.codegen.printer import kernel_names, print_kernel
 
         lowered = self.lower(self.stages[-1])
-        names = kernel_names(map(self._as_called, lowered.modules))
+        names = kernel_names(map(self.as_called, lowered.modules))
         heading = comment_lines(self.text)
         return [
             print_kernel(m, self.library, lowered.context(m), heading, name)

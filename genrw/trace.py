@@ -5,21 +5,18 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from genrw.engine.derivation import Step
-from genrw.engine.expr import Evaluator
-from genrw.engine.ir import Attributes, Module, Unit
-from genrw.engine.library import Library
+from genrw.engine.ir import Module, Unit
 from genrw.engine.pipeline import Pipeline
 from genrw.engine.recording import Part
-from genrw.engine.study import State, Study, study
-from genrw.engine.terms import Term, operands_first
-from genrw.engine.text import main_tree, module_tree, value_names, written_value
+from genrw.engine.study import Study, study
+from genrw.engine.terms import Term
+from genrw.engine.text import main_tree, module_tree
 from genrw.explain import is_about_kernels, place
-from genrw.grammar import gen_tree as tree
-from genrw.grammar.diagnostics import GenrwError, error
-from genrw.grammar.gen import print_instruction, print_module
+from genrw.expressions import Expressions
+from genrw.grammar.diagnostics import error
+from genrw.grammar.gen import print_module
 from genrw.grammar.rw_tree import RuleDecl
 from genrw.program import Program
 from genrw.terminal import write, write_diff
@@ -88,7 +85,7 @@ def _trace(module: Module, stage: str, program: Program, lowered: Program, pipel
     if cut is not None and stage == program.library.fusing_stage:
         rules = _cutting_rules(module, lowered)
         rewrites.append(Rewrite(len(rewrites) + 1, rules, texts[-1], _unit_text(cut, lowered)))
-    return StageTrace(stage, module.name, texts[0], tuple(rewrites), tuple(_unused(found, program.library, program)))
+    return StageTrace(stage, module.name, texts[0], tuple(rewrites), tuple(_unused(found, program)))
 
 
 def module_text(module: Module, program: Program) -> str:
@@ -167,15 +164,14 @@ def _same(one: Step, other: Step) -> bool:
 # ---- what led nowhere
 
 
-def _unused(found: Study, library: Library, program: Program) -> Iterator[tuple[str, str, str]]:
+def _unused(found: Study, program: Program) -> Iterator[tuple[str, str, str]]:
     """The applications that are none of the steps."""
     used = {(step.key, _shape(step.matched), _shape(step.made)) for step in found.steps}
-    labels = _labels(found.states, program)
-    shown = _Expressions(found, library, labels)
+    shown = Expressions(found, found.states, program)
     for application in found.batch.graph.applied:
         key = (application.key, _nodes(application.left), _nodes(application.right))
         if key not in used:
-            yield application.key, shown.text(application.left), shown.text(application.right)
+            yield application.key, shown.side(application.left), shown.side(application.right)
 
 
 def _shape(terms: Sequence[Term]) -> frozenset[object]:
@@ -185,57 +181,6 @@ def _shape(terms: Sequence[Term]) -> frozenset[object]:
 def _nodes(part: Part) -> frozenset[object]:
     own = frozenset({part.node} if part.node is not None else ())
     return own.union(*map(_nodes, part.operands))
-
-
-def _labels(states: Sequence[State], program: Program) -> dict[int, str]:
-    """The names of classes: those of the first program that has them."""
-    labels: dict[int, str] = {}
-    for state in states:
-        named = {
-            id(n): name for name, n in value_names(state.module, program.library, program.context(state.module)).items()
-        }
-        for term in operands_first(state.term):
-            name = named.get(id(state.node(term)))
-            if name is not None:
-                labels.setdefault(term.number, name)
-    return labels
-
-
-class _Expressions:
-    """What rules matched and made, as expressions over the names of values."""
-
-    def __init__(self, found: Study, library: Library, labels: Mapping[int, str]) -> None:
-        self.graph, self.library, self.labels = found.batch.graph, library, labels
-
-    def text(self, part: Part) -> str:
-        """One side of a rule as it applied."""
-        if part.node is None:
-            return self.labels.get(part.number, part.name or "")
-        if part.node.number is not None:
-            return str(part.node.number)
-        attributes = self.graph.interner.attributes(part.node.attributes)
-        context = self.graph.interner.context(part.node.attributes)
-        return expression(part.node.op, attributes, list(map(self.text, part.operands)), self.library, context)
-
-
-def expression(
-    op: str, attributes: Attributes, operands: Sequence[str], library: Library, context: Mapping[str, Any]
-) -> str:
-    """An operation as text; attributes that have their default's value are left out."""
-    defaults = library.operator(op).defaults
-    shown = [
-        tree.Attribute(name, written_value(value))
-        for name, value in attributes
-        if name not in defaults or not _is(defaults[name], value, {**context, **dict(attributes)})
-    ]
-    return print_instruction(tree.Instruction((), op, tuple(shown), tuple(map(tree.Ref, operands))))
-
-
-def _is(default: Evaluator, value: object, env: Mapping[str, Any]) -> bool:
-    try:
-        return bool(default(env) == value)
-    except (GenrwError, KeyError):
-        return False
 
 
 # ---- as text

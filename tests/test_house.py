@@ -34,6 +34,7 @@ ELSEWHERE = {
     "codegen/printer.py": (*PRECEDENCES, "return", "share"),
     "codegen/compile.py": ("source",),
     "genrw/coverage_report.py": ("source",),
+    "genrw/view_data.py": ("source",),
     "genrw/__init__.py": ("load",),
     "genrw/editor/completion.py": ("at",),
 }

@@ -1,0 +1,78 @@
+"""Nodes of an e-graph as text: operations over the names that values have in programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from genrw.engine.enode import ENode
+from genrw.engine.expr import Evaluator
+from genrw.engine.recording import Part
+from genrw.engine.study import State, Study
+from genrw.engine.terms import operands_first
+from genrw.engine.text import value_names, written_value
+from genrw.grammar import gen_tree as tree
+from genrw.grammar.diagnostics import GenrwError
+from genrw.grammar.gen import print_instruction
+from genrw.program import Program
+
+_DEEPEST = 2
+"""How many operations without names stand within one another."""
+
+
+class Expressions:
+    """The nodes of a stage's e-graph as text. Classes have the names of the first of some programs that has them."""
+
+    def __init__(self, found: Study, states: Sequence[State], program: Program) -> None:
+        self.graph, self.library = found.batch.graph, program.library
+        self.labels: dict[int, str] = {}
+        for state in states:
+            self._name(state, program)
+
+    def _name(self, state: State, program: Program) -> None:
+        values = value_names(state.module, program.library, program.context(state.module))
+        named = {id(node): name for name, node in values.items()}
+        for term in operands_first(state.term):
+            name = named.get(id(state.node(term)))
+            if name is not None and term.node.number is None:
+                self.labels.setdefault(term.number, name)
+
+    def side(self, part: Part) -> str:
+        """One side of a rule as it applied."""
+        if part.node is None:
+            return self.value(part.number)
+        return self._operation(part.node, [self.side(operand) for operand in part.operands])
+
+    def value(self, number: int, depth: int = 0) -> str:
+        """What stands for a class: its number or name, else an operation in it."""
+        members = [*self.graph.classes.get(number, ()), *self.graph.replaced.get(number, ())]
+        constant = next((str(n.number) for n in members if n.number is not None), None)
+        known = constant or self.labels.get(number)
+        if known is not None or not members:
+            return known or "…"
+        return self.node(members[0], depth + 1) if depth < _DEEPEST else "…"
+
+    def node(self, node: ENode, depth: int = 0) -> str:
+        """A node over the names of its operands."""
+        return self._operation(node, [self.value(operand, depth) for operand in node.operands])
+
+    def _operation(self, node: ENode, operands: Sequence[str]) -> str:
+        """An operation; attributes that have their default's value are left out."""
+        if node.number is not None:
+            return str(node.number)
+        defaults = self.library.operator(node.op).defaults
+        attributes = self.graph.interner.attributes(node.attributes)
+        env = {**self.graph.interner.context(node.attributes), **dict(attributes)}
+        shown = tuple(
+            tree.Attribute(name, written_value(value))
+            for name, value in attributes
+            if name not in defaults or not _is(defaults[name], value, env)
+        )
+        return print_instruction(tree.Instruction((), node.op, shown, tuple(map(tree.Ref, operands))))
+
+
+def _is(default: Evaluator, value: object, env: Mapping[str, Any]) -> bool:
+    try:
+        return bool(default(env) == value)
+    except (GenrwError, KeyError):
+        return False
