@@ -121,7 +121,7 @@ class _Collector:
             self.values[key]["ancestors"] = [kernel.last.nodes[node]] if node in kernel.last.nodes else []
         rated = lowered.trace.schedules[module.name]
         head = self.values[f"{column.key}:"]
-        head["name"] = "schedule"
+        head["name"], head["schedules"] = "schedule", True
         head["rules"] = [self._rule_number(r) for _, s, opened in rated if s == module.schedule for r in opened]
         head["members"] = [
             {"text": ", ".join(f"{k}={v}" for k, v in schedule.items()), "cost": cost, "total": cost, "why": ""}

@@ -225,17 +225,23 @@ function addMembers(section, value) {
   if (!value.members.length) return;
   const table = make("table");
   const head = make("tr");
-  for (const text of ["", "cost", "in all"]) head.append(make("th", "", text));
+  for (const text of value.schedules ? ["", "µs"] : ["", "cost", "in all"]) head.append(make("th", "", text));
   table.append(head);
   for (const member of value.members) {
     const row = make("tr", member.taken ? "taken" : "");
     const text = make("td", "", member.text);
     if (member.why) text.append(make("span", "why", member.why));
-    row.append(text, make("td", "", costOf(member.cost)), make("td", "", costOf(member.total)));
+    row.append(text, make("td", "", costOf(member.cost)));
+    if (!value.schedules) row.append(make("td", "", costOf(member.total)));
     table.append(row);
   }
-  section.append(make("h3", "", value.members.length > 1 ? "Equal to it" : "Nothing else is equal to it"), table);
+  section.append(make("h3", "", headingOf(value)), table);
   if (value.more) section.append(make("p", "empty", `and ${value.more} more`));
+}
+
+function headingOf(value) {
+  if (value.schedules) return "Schedules, by the microseconds that they should take";
+  return value.members.length > 1 ? "Equal to it" : "Nothing else is equal to it";
 }
 
 function costOf(cost) {

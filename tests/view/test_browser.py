@@ -128,6 +128,7 @@ def test_the_schedules_stand_at_the_header(browser: Browser, softmax: Path) -> N
     told = about(browser)
     assert "row_a_block" in told
     assert told.count("algo=") > 5
+    assert "Schedules, by the microseconds that they should take" in told
 
 
 def test_a_name_within_a_line_is_the_value_that_it_names(browser: Browser, softmax: Path) -> None:
