@@ -38,7 +38,7 @@ class Device(Protocol):
 
 
 class HostDevice:
-    """The CPU: any target's printed kernels, compiled for this machine. Settings: `threads`, `order`."""
+    """The CPU: any target's printed kernels, compiled for this machine. Settings: `threads`, `order`, `poison`."""
 
     name = "host"
     default_target = "host"

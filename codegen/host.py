@@ -23,12 +23,13 @@ import numpy as np
 import numpy.typing as npt
 
 from genrw.codegen.compilers import host_compiler, kernel_text, translation_unit
+from genrw.engine.dtypes import numpy_dtype
 from genrw.grammar.cache import cache_folder, cache_key, read_entry, write_entry
 
 Argument = npt.NDArray[Any] | np.generic | int | float
 
 _DTYPES = {
-    **{"float": "float32", "double": "float64", "gen::half": "float16", "gen::bf16": "bfloat16"},
+    **{"float": "float", "double": "double", "gen::half": "half", "gen::bf16": "bf16"},
     **{"int": "int32", "long long": "int64", "unsigned": "uint32", "unsigned long long": "uint64"},
     **{f"gen::{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
     "bool": "bool",
@@ -56,7 +57,7 @@ class HostKernel:
         """
         if len(arrays) != len(self.arg_types):
             raise TypeError(f"{self.name} takes {len(self.arg_types)} arguments, got {len(arrays)}")
-        held = [_argument(*pair) for pair in zip(self.arg_types, arrays, strict=True)]
+        held = [parameter.array(given) for parameter, given in zip(self._parameters, arrays, strict=True)]
         pointers = (ctypes.c_void_p * max(1, len(held)))(*(array.ctypes.data for array in held))
 
         def run(bounds: tuple[int, int]) -> None:
@@ -68,6 +69,10 @@ class HostKernel:
             list(_pool().map(run, ranges))
         elif ranges:
             run(ranges[0])
+
+    @cached_property
+    def _parameters(self) -> list[_Parameter]:
+        return [_Parameter.of(type_) for type_ in self.arg_types]
 
     @cached_property
     def _run(self) -> Callable[..., None]:
@@ -196,19 +201,35 @@ def _entry(name: str, kernel: str, arg_types: Sequence[str], in_loops: bool) -> 
     return "\n".join(lines)
 
 
-def _argument(type_name: str, value: Argument) -> npt.NDArray[Any]:
-    """An argument as an array whose memory the kernel may use: the array itself, or one around a number."""
-    base = type_name.replace("__restrict__", "").replace("const", "").replace("*", "").strip()
-    dtype = _DTYPES.get(base)
-    if "*" not in type_name:
-        return np.array(value, dtype=dtype)
-    if not isinstance(value, np.ndarray) or not value.flags.c_contiguous:
-        raise TypeError(f"an argument of type {type_name} takes a contiguous array")
-    if dtype is not None and value.dtype.name != dtype:
-        raise TypeError(f"an argument of type {type_name} takes an array of {dtype}, not {value.dtype.name}")
-    if "const" not in type_name and not value.flags.writeable:
-        raise TypeError(f"an argument of type {type_name} takes an array that can be written")
-    return value
+@dataclass(frozen=True)
+class _Parameter:
+    """What a parameter takes: its C++ type, the type of its elements, None for one that numpy does not have; a pointer's
+    array may be written."""
+
+    type: str
+    dtype: np.dtype[Any] | None
+    is_pointer: bool
+    is_written: bool
+
+    @classmethod
+    def of(cls, type_: str) -> _Parameter:
+        base = type_.replace("__restrict__", "").replace("const", "").replace("*", "").strip()
+        dtype = numpy_dtype(_DTYPES[base]) if base in _DTYPES else None
+        return cls(type_, dtype, "*" in type_, "*" in type_ and "const" not in type_)
+
+    def array(self, value: Argument) -> npt.NDArray[Any]:
+        """An argument as an array whose memory the kernel may use: the array itself, or one around a number."""
+        if not self.is_pointer:
+            return np.array(value, dtype=self.dtype)
+        if not isinstance(value, np.ndarray) or not value.flags.c_contiguous:
+            raise TypeError(f"an argument of type {self.type} takes a contiguous array")
+        if self.dtype is not None and value.dtype != self.dtype:
+            raise TypeError(
+                f"an argument of type {self.type} takes an array of {self.dtype.name}, not {value.dtype.name}"
+            )
+        if self.is_written and not value.flags.writeable:
+            raise TypeError(f"an argument of type {self.type} takes an array that can be written")
+        return value
 
 
 class _LaneMemory(threading.local):

@@ -9,7 +9,7 @@ import numpy as np
 
 from genrw.codegen.given import given_inputs
 from genrw.codegen.host_program import HostProgram
-from genrw.codegen.layout import Array, check_array, from_memory, memory_size, poisoned, to_memory
+from genrw.codegen.layout import Array, check_array, from_memory, memory_size, to_memory, unwritten
 from genrw.codegen.printer import Argument
 from genrw.engine.dtypes import numpy_dtype
 from genrw.engine.launches import INPUT, SCRATCH, Place
@@ -22,16 +22,19 @@ if TYPE_CHECKING:
 class HostSequence:
     """A program's kernels compiled for the CPU. Called on arrays by name it gives the results by name.
 
-    Each call has memory of its own for results and scratch.
+    Each call has memory of its own for results and scratch, filled with a pattern that shows where nothing was written
+    unless `poison` is false.
     """
 
     def __init__(self, kernels: Sequence[HostProgram], program: Program) -> None:
         self.kernels, self.program = kernels, program
         self.launches = program.launches()
 
-    def __call__(self, inputs: Mapping[str, object], *, threads: int | None = None, order: int = 0) -> dict[str, Array]:
+    def __call__(
+        self, inputs: Mapping[str, object], *, threads: int | None = None, order: int = 0, poison: bool = True
+    ) -> dict[str, Array]:
         given = given_inputs(self.program, inputs)
-        memory = _Memory(self._inputs(given), self.launches.scratch)
+        memory = _Memory(self._inputs(given), self.launches.scratch, poison)
         for step in self.launches.steps:
             kernel = self.kernels[step.kernel]
             arguments = [memory.of(step.places[a.parameter], a) for a in kernel.source.arguments]
@@ -53,9 +56,9 @@ class HostSequence:
 class _Memory:
     """What the parameters of all launches of one call stand for."""
 
-    def __init__(self, inputs: Sequence[Array], scratch: Sequence[int]) -> None:
-        self.inputs = inputs
-        self.scratch = [poisoned("uint8", size) for size in scratch]
+    def __init__(self, inputs: Sequence[Array], scratch: Sequence[int], poison: bool) -> None:
+        self.inputs, self.poison = inputs, poison
+        self.scratch = [unwritten("uint8", size, poison) for size in scratch]
         self.results: dict[int, Array] = {}
         self.written: dict[int, Array] = {}
 
@@ -68,6 +71,6 @@ class _Memory:
             dtype = np.dtype(numpy_dtype(argument.dtype))
             return self.scratch[place.number][: size * dtype.itemsize].view(dtype)
         if place.number not in self.written:
-            memory = self.written[place.number] = poisoned(argument.dtype, size)
+            memory = self.written[place.number] = unwritten(argument.dtype, size, self.poison)
             self.results[place.number] = from_memory(memory, argument.lens, argument.strides)
         return self.written[place.number]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from genrw.engine.dtypes import numpy_dtype
+from genrw.engine.types import packed_strides
 from genrw.grammar.diagnostics import error
 
 Array = npt.NDArray[Any]
@@ -32,12 +34,10 @@ def check_array(name: str, value: object, dtype: str, lens: tuple[int, ...]) -> 
 
 def to_memory(array: Array, strides: tuple[int, ...]) -> Array:
     """The flat memory of a tensor; no copy where the array lies like that already."""
-    size = memory_size(array.shape, strides)
-    item = array.itemsize
-    if size == array.size and array.flags.c_contiguous and _packed(array, strides):
+    if array.flags.c_contiguous and _is_dense(array.shape, strides):
         return array.reshape(-1)
-    memory = np.zeros(size, array.dtype)
-    view = np.lib.stride_tricks.as_strided(memory, array.shape, tuple(s * item for s in strides))
+    memory = np.zeros(memory_size(array.shape, strides), array.dtype)
+    view = np.lib.stride_tricks.as_strided(memory, array.shape, tuple(s * array.itemsize for s in strides))
     view[...] = array
     return memory
 
@@ -46,13 +46,21 @@ def from_memory(memory: Array, lens: tuple[int, ...], strides: tuple[int, ...]) 
     """The tensor that lies in a flat memory."""
     if 0 in lens:
         return np.empty(lens, memory.dtype)
+    if _is_dense(lens, strides):
+        return memory.reshape(lens)
     return np.lib.stride_tricks.as_strided(memory, lens, tuple(s * memory.itemsize for s in strides))
 
 
-def _packed(array: Array, strides: tuple[int, ...]) -> bool:
-    return all(
-        n == 1 or own == s * array.itemsize for n, own, s in zip(array.shape, array.strides, strides, strict=True)
-    )
+@lru_cache(maxsize=1024)
+def _is_dense(lens: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Does the tensor lie row by row, without gaps?"""
+    packed = packed_strides(lens)
+    return 0 not in lens and all(n == 1 or s == p for n, s, p in zip(lens, strides, packed, strict=True))
+
+
+def unwritten(dtype: str, size: int, poison: bool) -> Array:
+    """Memory for a result; with poison, filled with a pattern that shows where nothing was written."""
+    return poisoned(dtype, size) if poison else np.empty(size, numpy_dtype(dtype))
 
 
 def poisoned(dtype: str, size: int) -> Array:

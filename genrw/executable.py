@@ -31,8 +31,9 @@ class Executable:
         return results[0] if len(results) == 1 else results
 
     def run(self, inputs: dict[str, object], **settings: Any) -> dict[str, Array]:
-        """The results by name, for arrays by name. Settings are the host device's: `threads`, `order`."""
-        return self._run(inputs, **settings)
+        """The results by name, for arrays by name. Settings are the host device's: `threads`, `order`, and `poison`, which
+        fills results before the run with a pattern that shows where nothing was written, and is off here."""
+        return self._run(inputs, **{"poison": False, **settings})
 
     @property
     def inputs(self) -> tuple[str, ...]:
