@@ -842,6 +842,10 @@ def _corners() -> dict[str, str]:
             d = layernorm[axes={1}](x)
             e = rmsnorm[axes={1}](x)
             @return(a, b, c, d, e)""",
+        "columns_of_the_middle": """
+            x = @param:x -> float{4, 6, 256}
+            s = reduce_sum[axes={1}](x)
+            @return(s)""",
         "algebra": """
             x = @param:x -> float{5, 8}
             y = @param:y -> float{5, 8}
@@ -1085,6 +1089,11 @@ def _written_lower() -> dict[str, str]:
             d = sub(s, c)
             y = sub(x, d)
             @return(y, at)""",
+        "chunks_of_padded_rows": """
+            @module main [target=gfx942, schedule={algo=flat, share=16}]
+            x = @param:x -> float{3, 8192}, {8448, 1}
+            y = exp(x)
+            @return(y)""",
         "columns_in_parts_with_tails": """
             @module main [target=gfx942, schedule={algo=columns, lanes=32}]
             x = @param:x -> half{67, 520}

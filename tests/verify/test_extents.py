@@ -213,6 +213,24 @@ def test_rows_on_the_host(n: int, target: str) -> None:
             check_host(text, target, schedule=schedule)
 
 
+@pytest.mark.parametrize("n", [1, 7, 96, 257, 514])
+def test_strips_under_every_schedule(n: int) -> None:
+    """Strips of neighbouring columns, on a CPU: all widths, many rows or few to a strip, axes around them."""
+    deep = f"""
+        x = @param:x -> float{{3, 40, {n}}}
+        b = @param:b -> half{{{n}, 40}}
+        t = transpose[permutation={{0, 2, 1}}](x)
+        h = convert[target_type=float](b)
+        y = add(t, h)
+        @return(y)"""
+    for text, some in ((transposed(n, 48), n > 1), (transposed(n, 129), n > 1), (deep, n not in (1, 257))):
+        found = schedules(text, "host")
+        assert any(s["algo"] == "strip" for s in found) == some
+        check_schedules(text, found, "host")
+        for schedule in first_of_each(found):
+            check_host(text, "host", schedule=schedule)
+
+
 @pytest.mark.parametrize("target", [WAVE64, WAVE32])
 def test_tiles_on_the_host(target: str) -> None:
     for schedule in first_of_each(schedules(transposed(96, 129), target)):
