@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
+
+from programs import PROGRAMS
 
 from genrw.engine.array_functions import array_functions
 from genrw.engine.dtypes import CLASSES, DTYPES
@@ -16,11 +19,16 @@ from genrw.engine.layouts import LAYOUT_FUNCTIONS
 from genrw.engine.library import ROLES, Library, family_affixes
 from genrw.engine.monoids import monoid_functions
 from genrw.engine.variants import nodes
+from genrw.grammar import gen_tree as tree
 from genrw.grammar.expr_tree import Name
+from genrw.grammar.gen import parse_gen
 from genrw.grammar.rw import print_declaration
 from genrw.grammar.rw_tree import OpDecl, OpPattern, RuleFile
 
 ROOT = Path(__file__).parents[2]
+
+_SHOWN = 3
+"""How many programs a table names for an operator."""
 
 _SECTION = re.compile(r"(<!-- generated: ([\w ./]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
@@ -114,9 +122,47 @@ def _made_and_taken(library: Library) -> str:
         for side, found in ((rule.left, taken), (rule.right, made)):
             for node in nodes(side):
                 found.setdefault(_declared_name(node, library), {})[rule.name] = None
-    operators = [*library.operators.values(), *library.families]
-    rows = [[f"`{o.name}`", _names(made.get(o.name, ())), _names(taken.get(o.name, ()))] for o in operators]
-    return _table(["operator", "built by", "taken by"], [row for row in rows if row[1] or row[2]])
+    examples, programs = _examples_with(library), _programs_with(library)
+    rows = [
+        [
+            f"`{o.name}`",
+            _names(made.get(o.name, ())),
+            _names(taken.get(o.name, ())),
+            str(examples.get(o.name, 0)),
+            _some(programs.get(o.name, [])),
+        ]
+        for o in [*library.operators.values(), *library.families]
+    ]
+    headings = ["operator", "built by", "taken by", "examples", "programs"]
+    return _table(headings, [row for row in rows if row[1] or row[2]])
+
+
+def _examples_with(library: Library) -> Counter[str]:
+    """In how many examples of rules each operator stands."""
+    texts = [(e.before, e.after) for rule in library.rules for e in rule.examples]
+    held = [{name for file in both if file is not None for name in _operators_in(file, library)} for both in texts]
+    return Counter(name for names in held for name in names)
+
+
+def _programs_with(library: Library) -> dict[str, list[str]]:
+    """The programs of tests/verify/programs.py in which each operator stands."""
+    found: dict[str, list[str]] = {}
+    for program, text in PROGRAMS.items():
+        for name in _operators_in(parse_gen(text), library):
+            found.setdefault(name, []).append(program)
+    return found
+
+
+def _operators_in(file: tree.File, library: Library) -> set[str]:
+    """The operators and families that a program's lines name."""
+    known = (library.find(line.op) for module in file.modules for line in module.instructions)
+    return {operator[0].name for operator in known if operator is not None}
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return _names(names[:_SHOWN]) + more
 
 
 def _declared_name(node: OpPattern, library: Library) -> str:
