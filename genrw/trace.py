@@ -66,13 +66,14 @@ class StageTrace:
 
 
 def traces(program: Program) -> Iterator[StageTrace]:
-    """The traces of all stages that are still to come, module by module."""
+    """The traces of all stages that are still to come: program by program, stage by stage, module by module."""
     pipeline = Pipeline(program.library, recorded=True)
-    for stage, lowered in program.remaining_stages():
-        for unit in program.units:
-            for module in unit.kernels:
-                yield _trace(module, stage, program, lowered, pipeline)
-        program = lowered
+    for unit in program.units:
+        alone = program.with_units((unit,))
+        for stage, lowered in alone.remaining_stages():
+            for module in alone.modules:
+                yield _trace(module, stage, alone, lowered, pipeline)
+            alone = lowered
 
 
 def _trace(module: Module, stage: str, program: Program, lowered: Program, pipeline: Pipeline) -> StageTrace:

@@ -68,25 +68,30 @@ class _Collector:
         self.rules: dict[str, int] = {}
 
     def collected(self) -> Json:
-        """Follow the program through the stages that are still to come."""
-        start = self.program.units[0].stage or WRITTEN
-        kernels = []
-        for unit in self.program.units:
-            for module in unit.kernels:
-                column = self._column(module, start)
-                kernels.append(_Kernel(module, [(start, (column.key,))], column))
-        program = self.program
-        for stage, lowered in program.remaining_stages():
-            kernels = [after for kernel in kernels for after in self._stage(kernel, stage, program, lowered)]
-            program = lowered
+        """Follow the programs through the stages that are still to come, each by itself."""
+        followed = [self._followed(self.program.with_units((unit,))) for unit in self.program.units]
+        kernels = [kernel for found, _ in followed for kernel in found]
+        lowered = self.program.with_units(tuple(unit for _, program in followed for unit in program.units))
         return {
             "title": PurePath(self.program.source.name).name,
             "target": self.program.options.target,
             "modules": self.modules,
             "values": self.values,
             "rules": [self._rule(key) for key in self.rules],
-            "kernels": self._kernels(kernels, program),
+            "kernels": self._kernels(kernels, lowered),
         }
+
+    def _followed(self, program: Program) -> tuple[list[_Kernel], Program]:
+        """The kernels of one program, and the program at the last stage."""
+        start = program.units[0].stage or WRITTEN
+        kernels = []
+        for module in program.modules:
+            column = self._column(module, start)
+            kernels.append(_Kernel(module, [(start, (column.key,))], column))
+        for stage, lowered in program.remaining_stages():
+            kernels = [after for kernel in kernels for after in self._stage(kernel, stage, program, lowered)]
+            program = lowered
+        return kernels, program
 
     def _rule(self, key: str) -> Json:
         name = key.split("/")[0]

@@ -172,6 +172,18 @@ def test_a_program_that_is_cut(cut: Path) -> None:
     assert HEADER.sub("", last) == HEADER.sub("", str(genrw.load(cut).lower("final")))
 
 
+def test_programs_of_one_file_at_different_stages() -> None:
+    """Each goes on from its own stage."""
+    late = str(genrw.load("@module late\nx = @param:x -> float{8}\ny = exp(x)\n@return(y)\n").lower("lanewise"))
+    early = "@module early\nx = @param:x -> float{8}\ny = neg(x)\n@return(y)\n"
+    program = genrw.load(f"{early}\n{late}")
+    found = list(traces(program))
+    assert [t.stage for t in found if t.module == "early"] == list(program.stages)
+    assert [t.stage for t in found if t.module == "late"] == ["final"]
+    last = {t.module: t.after for t in found}
+    assert "\n".join(last.values()) == str(program.lower("final"))
+
+
 def test_a_choice_of_stage_and_kernel(genrw: Command, cut: Path) -> None:
     out = genrw("rules", "trace", cut, "--stage", "gridwise", "--kernel", "k1").out
     assert out.startswith("# gridwise, module `k1`: 2 rewrites\n\n1. output_buffers (rules/gridwise/outputs.rw:")

@@ -129,6 +129,15 @@ def test_ordinary_lowering_records_nothing() -> None:
         assert bool(pipeline.batch([module], "simplify", options).graph.applied) is recorded
 
 
+def test_programs_of_one_file_at_different_stages() -> None:
+    late = str(genrw.load("@module late\nx = @param:x -> float{8}\ny = exp(x)\n@return(y)\n").lower("lanewise"))
+    early = "@module early\nx = @param:x -> float{8}\ny = neg(x)\n@return(y)\n"
+    kernels = view_data(genrw.load(f"{early}\n{late}"))["kernels"]
+    assert [kernel["name"] for kernel in kernels] == ["early", "late"]
+    assert [column["stage"] for column in kernels[1]["columns"]] == ["lanewise", "final"]
+    assert len(kernels[0]["columns"]) == 8
+
+
 def test_a_program_past_the_last_stage() -> None:
     """Its source is shown, and its text as it was given."""
     lowered = str(genrw.load(SOFTMAX).lower("final"))
