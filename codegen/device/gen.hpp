@@ -476,7 +476,7 @@ static thread_local int wave_index;
 static thread_local bool shuffled;
 static thread_local uint64 random_state;
 
-inline int draw(int bound)
+__attribute__((noinline)) inline int draw(int bound)
 {
     random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;
     return static_cast<int>((random_state >> 33) % static_cast<unsigned>(bound));
@@ -2111,20 +2111,23 @@ GEN_DEVICE typename Op::acc dpp_reduce(typename Op::acc x)
 #if GEN_HOST && GEN_LANE_LOOPS
 namespace host {
 
-// Every lane's result for all groups of Lanes lanes of the running wave, in the tree order of the GPUs.
+// What operations do for all lanes is compiled once, however often a kernel has them, not in line: that takes compilers
+// longer than kernels gain by it.
+
+// Every lane's result for all groups of Lanes lanes of the running wave, folded as a tree.
 template <class Op, int Lanes>
 struct wave_fold
 {
     using acc = typename Op::acc;
     const lanes<acc>& values;
 
-    GEN_DEVICE void run(acc* results) const
+    __attribute__((noinline)) void run(acc* results) const
     {
         for (int first = first_lane(); first < last_lane(); first += Lanes) {
             acc partial[Lanes];
             for (int i = 0; i < Lanes; i++) partial[i] = values[first + i];
-            for (int width = 1; width < Lanes; width *= 2)
-                for (int i = 0; i < Lanes; i += 2 * width) partial[i] = Op::combine(partial[i], partial[i + width]);
+            for (int width = Lanes / 2; width > 0; width /= 2)
+                for (int i = 0; i < width; i++) partial[i] = Op::combine(partial[i], partial[i + width]);
             for (int i = 0; i < Lanes; i++) results[first + i] = partial[0];
         }
     }
@@ -2139,28 +2142,24 @@ struct operation_in_steps
     const lanes<value>& values;
     Steps taken;
 
-    template <int Step>
-    GEN_DEVICE void step(lanes<value>& results) const
+    __attribute__((noinline)) void step(int number, lanes<value>& results) const
     {
-        GEN_LANES taken.template step<Step>(results[gen_lane]);
-    }
-    template <int Step>
-    GEN_DEVICE void steps_from(lanes<value>& results) const
-    {
-        if constexpr (Step < Steps::count - 1) {
-            GEN_WAVES step<Step>(results);
-            steps_from<Step + 1>(results);
-        }
+        GEN_LANES taken.step(number, results[gen_lane]);
     }
     GEN_DEVICE void enter(lanes<value>& results) const
     {
         GEN_LANES results[gen_lane] = values[gen_lane];
-        if constexpr (!Fence && Steps::count > 0) step<0>(results);
+        if (!Fence && Steps::count > 0) step(0, results);
     }
-    GEN_DEVICE void between(lanes<value>& results) const { steps_from<Fence ? 0 : 1>(results); }
+    GEN_DEVICE void between(lanes<value>& results) const
+    {
+        for (int number = Fence ? 0 : 1; number < Steps::count - 1; number++) {
+            GEN_WAVES step(number, results);
+        }
+    }
     GEN_DEVICE void leave(lanes<value>& results) const
     {
-        if constexpr (Steps::count > 0) step<Steps::count - 1>(results);
+        if (Steps::count > 0) step(Steps::count - 1, results);
     }
 };
 
@@ -2202,27 +2201,17 @@ GEN_DEVICE host::operation_in_steps<Steps, Fence> in_steps(const Steps& steps,
 /// How often a power of two can be halved.
 GEN_DEVICE constexpr int halvings(int n) { return n > 1 ? 1 + halvings(n / 2) : 0; }
 
-namespace detail {
-
-template <bool Fence, int Step, class Steps>
-GEN_DEVICE void take_steps(const Steps& steps, typename Steps::value& x)
-{
-    if constexpr (Step < Steps::count) {
-        if constexpr (Fence || Step > 0) lds_barrier();
-        steps.template step<Step>(x);
-        take_steps<Fence, Step + 1>(steps, x);
-    }
-}
-
-}  // namespace detail
-
-/// An operation of a workgroup, in steps with barriers between them: Steps::count times `step<N>(x)`, what a lane does
+/// An operation of a workgroup, in steps with barriers between them: Steps::count times `step(number, x)`, what a lane does
 /// with a value of its own, of type Steps::value, by way of workgroup memory. Fence: wait until the other lanes have
 /// read what the memory held before. On the host, where lanes are loops, `x` may be a value of each lane.
 template <bool Fence, class Steps>
 GEN_DEVICE typename Steps::value in_steps(const Steps& steps, typename Steps::value x)
 {
-    detail::take_steps<Fence, 0>(steps, x);
+    GEN_UNROLL
+    for (int number = 0; number < Steps::count; number++) {
+        if (Fence || number > 0) lds_barrier();
+        steps.step(number, x);
+    }
     return x;
 }
 
@@ -2235,10 +2224,9 @@ struct waves_steps
     static constexpr int count = Waves > 1 ? 2 : 0;
     value* lds;
 
-    template <int Step>
-    GEN_DEVICE void step(value& x) const
+    GEN_DEVICE void step(int number, value& x) const
     {
-        if constexpr (Step == 0) {
+        if (number == 0) {
             if (lane_id() == 0) lds[wave_id()] = x;
         } else {
             x = result();
@@ -2267,35 +2255,30 @@ struct parts_steps
     static constexpr int last = Lanes < 4 ? Lanes : 4, halved = 2 * halvings(Lanes / last), count = halved + 2;
     typename Op::acc* lds;
 
-    template <int Step>
-    GEN_DEVICE void step(value& x) const
+    GEN_DEVICE void step(int number, value& x) const
     {
         const int lane = local_id();
-        if constexpr (Step < halved) {
-            constexpr int given = (Lanes >> (Step / 2 + 1)) * Across;
-            if constexpr (Step % 2 == 0) {
-                if (lane >= given && lane < 2 * given) write<given>(x, lane - given);
-            } else if (lane < given) {
-                combine<given>(x, lane);
-            }
-        } else if constexpr (Step == halved) {
-            if (lane < last * Across) write<last * Across>(x, lane);
-        } else {
+        const int given = (Lanes >> (number / 2 + 1)) * Across;
+        if (number > halved) {
             read(x, lane % Across);
+        } else if (number == halved) {
+            if (lane < last * Across) write(x, last * Across, lane);
+        } else if (number % 2 == 0) {
+            if (lane >= given && lane < 2 * given) write(x, given, lane - given);
+        } else {
+            if (lane < given) combine(x, given, lane);
         }
     }
     // Elements of neighbouring lanes lie side by side, in distinct banks.
-    template <int Width>
-    GEN_DEVICE void write(const value& x, int place) const
+    GEN_DEVICE void write(const value& x, int width, int place) const
     {
         GEN_UNROLL
-        for (int i = 0; i < N; i++) lds[i * Width + place] = x[i];
+        for (int i = 0; i < N; i++) lds[i * width + place] = x[i];
     }
-    template <int Width>
-    GEN_DEVICE void combine(value& x, int place) const
+    GEN_DEVICE void combine(value& x, int width, int place) const
     {
         GEN_UNROLL
-        for (int i = 0; i < N; i++) x[i] = Op::combine(x[i], lds[i * Width + place]);
+        for (int i = 0; i < N; i++) x[i] = Op::combine(x[i], lds[i * width + place]);
     }
     GEN_DEVICE void read(value& x, int column) const
     {
@@ -2318,11 +2301,10 @@ struct part_steps
     static constexpr int count = of_arrays::count;
     value* lds;
 
-    template <int Step>
-    GEN_DEVICE void step(value& x) const
+    GEN_DEVICE void step(int number, value& x) const
     {
         typename of_arrays::value one{{x}};
-        of_arrays{lds}.template step<Step>(one);
+        of_arrays{lds}.step(number, one);
         x = one[0];
     }
 };
