@@ -138,7 +138,7 @@ class Unit:
 def compile_host_units(units: Sequence[Unit], launch: Launch, *, cache: bool = True) -> list[HostKernel]:
     """Compile kernels together, which takes far less time than one by one; each stands in a namespace of its own."""
     helpers = dict.fromkeys(helper for unit in units for helper in unit.helpers)
-    parts = [*helpers]
+    parts = list(helpers)
     for i, unit in enumerate(units):
         own = kernel_text(unit.source)
         for helper in unit.helpers:

@@ -223,9 +223,9 @@ class Argument:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A printed kernel and what launching it takes. `cooperative`: it has barriers or cross-lane operations;
-    `helpers`: the parts of the text that belong to operators and that kernels may share; `host_text`: the kernel for the
-    CPU, as loops over lanes where several of them meet."""
+    """A printed kernel and what launching it takes. `helpers`: the parts of the text that belong to operators and that
+    kernels may share; `host_text`: the kernel for the CPU; `in_loops`: there it has loops over its lanes, several of which
+    meet at barriers or in cross-lane operations."""
 
     name: str
     text: str
@@ -233,15 +233,10 @@ class KernelSource:
     groups: int
     block: int
     wave_size: int
-    cooperative: bool
     lds_bytes: int
-    helpers: tuple[str, ...] = ()
-    host_text: str = ""
-
-    @property
-    def in_loops(self) -> bool:
-        """Does the CPU run the kernel as loops over lanes that are in its text?"""
-        return self.cooperative and self.block > 1
+    helpers: tuple[str, ...]
+    host_text: str
+    in_loops: bool
 
 
 def print_kernel(
@@ -306,7 +301,7 @@ class _Printer:
         self.placement: Placement = place(module, library)
         choose_recomputed(self.placement.nodes, library, self._registers())
         self.facts = index_ranges(module, library, context)
-        self.taken: set[str] = {name}
+        self.taken: set[str] = {name, *(struct_name(m, d) for m in library.monoids for d in DTYPES)}
         self.names: dict[int, str] = {}
         self.monoids: dict[str, str] = {}
         self.devices: dict[str, str] = {}
@@ -344,7 +339,7 @@ class _Printer:
         }
         parameters = self._parameters(arguments)
         text = _rendered(frame, parameters, straight(self.body))
-        cooperative = any(self.library.role(p.node.op) == "sync" for p in self.placement.nodes)
+        in_loops = block > 1 and any(self.library.role(p.node.op) == "sync" for p in self.placement.nodes)
         return KernelSource(
             self.name,
             text,
@@ -352,10 +347,10 @@ class _Printer:
             groups,
             block,
             int(self.context["target"].member("wave_size")),
-            cooperative,
             sum(self._buffer_bytes(p.node) for p in self.placement.nodes),
             tuple(self.devices.values()),
-            self._host_text(frame, parameters) if cooperative and block > 1 else text,
+            self._host_text(frame, parameters) if in_loops else text,
+            in_loops,
         )
 
     def _host_text(self, frame: Mapping[str, Any], parameters: Sequence[str]) -> str:

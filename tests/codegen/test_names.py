@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import genrw
@@ -21,3 +22,11 @@ def test_kernels_named_like_functions_and_keywords(tmp_path: Path, name: str) ->
 def test_parameters_may_be_named_like_functions() -> None:
     assert "const float* __restrict__ exp," in genrw.emit(TEXT.format(name="exp"))
     assert "const float* __restrict__ while_," in genrw.emit(TEXT.format(name="while"))
+
+
+@pytest.mark.parametrize("name", ["gen_kept", "gen_lane", "lane", "sum_float", "main_lanes"])
+def test_values_may_be_named_like_what_runs_lanes_on_the_host(name: str) -> None:
+    text = f"x = @param:x -> float{{4, 300}}\n{name} = reduce_sum[axes={{1}}](x)\ny = sub(x, {name})\n@return(y)\n"
+    x = np.random.default_rng(0).random((4, 300), np.float32)
+    got = genrw.load(text, target="gfx942").run({"x": x})["y"]
+    np.testing.assert_allclose(got, x - x.sum(1, keepdims=True), rtol=1e-5)
