@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from genrw.engine.fusion_exact import exact
 from genrw.engine.fusion_graph import FLAT, FusionGraph, Machine
@@ -42,9 +43,10 @@ def fuse(
     long for all but small programs.
     """
     graphs = [FusionGraph(m, library, Machine.of(library.target(m.target).values)) for m in modules]
-    places.ask(question for graph in graphs for *_, question in graph.questions())
-    for graph in graphs:
-        graph.answer(places)
+    asked = [graph.questions() for graph in graphs]
+    answers = iter(places.ask([question for questions in asked for question in questions]))
+    for graph, questions in zip(graphs, asked, strict=True):
+        graph.answer(list(islice(answers, len(questions))))
         plan = search(graph) if by == SEARCH else exact(graph)
         yield Fused(unit_of(plan, library, taken), plan, frozenset(_rules(plan)))
 

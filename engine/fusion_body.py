@@ -99,13 +99,29 @@ class Body:
 
     def loading(self, i: int) -> float | None:
         """The kernel's time if a value were loaded that it makes now; None if it would be no kernel any more."""
+        moved, operations, folds = self._left(i)
+        if self.kernel.space != FLAT and folds < 1:
+            return None
+        moved += sum(self.bytes_of(need) for need in self.made if need[0] == i)
+        return self.graph.time(moved, operations)
+
+    def least_without(self, i: int) -> float:
+        """What the kernel takes at least if it does not store one of its values any more."""
+        moved, operations, _ = self._left(i)
+        return self.graph.time(moved - self.graph.bytes[i], operations)
+
+    def least_with(self, i: int) -> float:
+        """What the kernel takes at least if it stores a value of another kernel."""
+        saved = sum(self.bytes_of(need) for need in self.loaded if need[0] == i)
+        return self.graph.time(self.bytes - saved + self.graph.bytes[i], self.operations)
+
+    def _left(self, i: int) -> tuple[int, float, int]:
+        """The bytes, operations and reductions that are left if a value is not made, nor what only it needs."""
         moved, operations = self.bytes, self.operations
         left = dict[Need, int]()
         folds = sum(1 for value, _ in self.made if value in self.graph.fold_space)
         below_of = self.graph.below_in(self.kernel.space)
         stack = [need for need in self.made if need[0] == i]
-        for need in stack:
-            moved += self.bytes_of(need)
         while stack:
             need = stack.pop()
             if need in self.loaded:
@@ -117,9 +133,7 @@ class Body:
                 left[below] = left.get(below, self.uses[below]) - 1
                 if not left[below] and below[0] != i:
                     stack.append(below)
-        if self.kernel.space != FLAT and folds < 1:
-            return None
-        return self.graph.time(moved, operations)
+        return moved, operations, folds
 
     def with_body(self, other: Body, kernel: Kernel) -> float:
         """About the time of this kernel and another one as one."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from genrw.engine.dtypes import DTYPES
 from genrw.engine.ir import Module
 from genrw.engine.library import Library
-from genrw.engine.places import ELEMENT, ELSEWHERE, ROW, Places, Question, Space
+from genrw.engine.places import ELEMENT, ELSEWHERE, ROW, Answer, Question, Space
 from genrw.engine.space import fold_axes
 
 Need = tuple[int, int]
@@ -61,6 +61,7 @@ class FusionGraph:
         self.fold_space: dict[int, int] = {}
         self.work = [self._work(i, library) for i in range(len(self.nodes))]
         self.roots = [ELEMENT, ROW]
+        self.candidates = self._candidates()
         self._elsewhere: dict[tuple[int, int, int], int] = {}
         self._below: dict[int, _Below] = {}
         self._homes: dict[tuple[int, int], tuple[int, ...]] = {}
@@ -78,33 +79,35 @@ class FusionGraph:
         self.fold_space[i] = self.spaces.index(space)
         return space.elements / max(space.rows, 1)
 
-    def questions(self) -> Iterator[tuple[int, int, int, Question]]:
-        """Where operands have to be made, of every value and at every place where it might be: the numbers of value,
-        place and space with each question."""
-        for i, node in enumerate(self.nodes):
-            if not self.given[i]:
-                for place, space in self._candidates(i):
-                    about = self.spaces[space] if space != FLAT else None
-                    yield i, place, space, Question(self.module.name, node, place, about)
+    def questions(self) -> list[Question]:
+        """Where operands have to be made, of every value and at every place where it might be."""
+        about = {FLAT: None} | dict(enumerate(self.spaces))
+        return [Question(self.module.name, self.nodes[i], place, about[space]) for i, place, space in self._asked()]
 
-    def answer(self, places: Places) -> None:
-        """Take the rules' answers to the questions, all of which they were asked."""
-        self.answers = {(i, place, space): places.answer(question) for i, place, space, question in self.questions()}
+    def answer(self, answers: Sequence[Answer | None]) -> None:
+        """Take the rules' answers to the questions, in order."""
+        self.answers = dict(zip(self._asked(), answers, strict=True))
         self.needs = {key: answer.places for key, answer in self.answers.items() if answer is not None}
-        for i in range(len(self.nodes)):
-            for place, space in self._candidates(i):
-                if self.given[i] or (i, place, space) in self.needs:
-                    self._homes[i, space] = (*self._homes.get((i, space), ()), place)
+        for i, place, space in self.candidates:
+            if self.given[i] or (i, place, space) in self.needs:
+                self._homes[i, space] = (*self._homes.get((i, space), ()), place)
 
-    def _candidates(self, i: int) -> list[tuple[int, int]]:
-        """The places, and the spaces they belong to, that have as many elements as a value."""
-        found = [] if i in self.fold_space else [(ELEMENT, FLAT)]
-        for number, space in enumerate(self.spaces):
-            if space.elements == self.elements[i]:
-                found.append((ELEMENT, number))
-            if space.rows == self.elements[i]:
-                found.append((ROW, number))
-        return found
+    def _asked(self) -> list[tuple[int, int, int]]:
+        return [candidate for candidate in self.candidates if not self.given[candidate[0]]]
+
+    def _candidates(self) -> list[tuple[int, int, int]]:
+        """Each value with the places, and the spaces they belong to, that have as many elements as it has."""
+        counts = [
+            (n, place, count)
+            for n, s in enumerate(self.spaces)
+            for place, count in ((ELEMENT, s.elements), (ROW, s.rows))
+        ]
+        fitting = {size: [(place, n) for n, place, count in counts if count == size] for size in {*self.elements}}
+        return [
+            (i, *where)
+            for i, size in enumerate(self.elements)
+            for where in ([] if i in self.fold_space else [(ELEMENT, FLAT)]) + fitting[size]
+        ]
 
     def below(self, space: int, i: int, place: int) -> tuple[Need, ...] | None:
         """What a value needs to be made at a place in a kernel of a space; None if no rule makes it there."""

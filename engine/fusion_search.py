@@ -401,6 +401,7 @@ class _Improver:
         left = tuple(o for o in kernel.outputs if o != i)
         if not left:
             return False
+        without = plan.bodies[k].least_without(i)
         for other in self._partners(k)[:_TAKERS]:
             taker = plan.kernel(other)
             offer = (i, k, plan.version[k], other, plan.version[other])
@@ -409,6 +410,9 @@ class _Improver:
             if offer in self.refused:
                 continue
             self.refused.add(offer)
+            now, least = plan.bodies[k].time + plan.bodies[other].time, without + plan.bodies[other].least_with(i)
+            if now - least <= _LEAST_GAIN:
+                continue
             # Without the value there may be no reduction left that the kernel's rows are for.
             for space, rest in product(
                 filter(partial(self._stores, outputs), spaces), {kernel.space: None, FLAT: None}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -42,12 +43,12 @@ class Space:
         groups = kept_groups(lens, tuple(axes))
         return cls(tuple(n for n, _ in groups), tuple(d for d, (_, reduced) in enumerate(groups) if reduced))
 
-    @property
+    @cached_property
     def elements(self) -> int:
         """How many elements there are in all rows."""
         return prod(self.lens)
 
-    @property
+    @cached_property
     def rows(self) -> int:
         return prod(n for d, n in enumerate(self.lens) if d not in self.axes)
 
@@ -89,10 +90,11 @@ class Places:
         self._places = {op.decl.role_parts[0]: op.name for op in operators if op.role == "place"}
         self._numbers = {self._places[part]: number for number, part in enumerate(PLACES)}
 
-    def _key(self, question: Question) -> Key:
-        """What an answer depends on."""
-        node = question.node
-        return (node.op, attributes_key(node.attributes), self._types(node), question.place, question.space)
+    def _keys(self, questions: Sequence[Question]) -> list[Key]:
+        """What the answers depend on."""
+        nodes = {id(q.node): q.node for q in questions}
+        about = {i: (node.op, attributes_key(node.attributes), self._types(node)) for i, node in nodes.items()}
+        return [(*about[id(q.node)], q.place, q.space) for q in questions]
 
     def _types(self, node: Node) -> tuple[Type, ...]:
         """The operands' types; a number beside tensors stands for as many elements as they have."""
@@ -103,23 +105,18 @@ class Places:
             for o in node.operands
         )
 
-    def ask(self, questions: Iterable[Question]) -> None:
-        """Have the rules answer what they were not asked before: all questions together."""
-        new: dict[Key, Question] = {}
-        for question in questions:
-            key = self._key(question)
-            if key not in self.answers:
-                new.setdefault(key, question)
-        if not new:
-            return
+    def ask(self, questions: Sequence[Question]) -> list[Answer | None]:
+        """The rules' answers to questions, None where no rule makes the operation there. What they were not asked before
+        they answer together."""
+        keys = self._keys(questions)
+        new = {key: q for key, q in zip(keys, questions, strict=True) if key not in self.answers}
         modules = [self._module(question) for question in new.values()]
-        graph: Saturated = self.run(modules)
-        for key, module in zip(new, modules, strict=True):
-            self.answers[key] = self._answer(graph, module.root)
-
-    def answer(self, question: Question) -> Answer | None:
-        """The answer to a question that was asked; None if no rule makes the operation there."""
-        return self.answers[self._key(question)]
+        if modules:
+            graph: Saturated = self.run(modules)
+            self.answers.update(
+                (key, self._answer(graph, module.root)) for key, module in zip(new, modules, strict=True)
+            )
+        return [self.answers[key] for key in keys]
 
     def _module(self, question: Question) -> Module:
         """The operation alone, on inputs, made at a place, as a module with the asker's name."""
