@@ -15,8 +15,10 @@ def plan_of(text: str, target: str = WAVE64) -> PlanReport:
 
 
 def kernels_of(text: str, target: str = WAVE64) -> list[str]:
-    """What the kernels of a program store, in launch order."""
-    return [" ".join(kernel.outputs) for kernel in plan_of(text, target).kernels]
+    """What the kernels of a program store, in launch order, where they store nothing but results."""
+    plan = plan_of(text, target)
+    assert {stored.why for stored in plan.stored} == {"it is a result"}
+    return [" ".join(kernel.outputs) for kernel in plan.kernels]
 
 
 def stored_because(plan: PlanReport, value: str) -> str:

@@ -301,6 +301,10 @@ def test_a_column_sum_is_split_over_the_grid() -> None:
     plan = plan_of(COLUMNS)
     assert [(k.lens, k.axes) for k in plan.kernels] == [((128, 512, 256), (1,)), ((128, 256), (0,))]
     assert [k.loads for k in plan.kernels] == [("x",), ("reduce_sum",)]
+    assert stored_because(plan, "reduce_sum") == (
+        "the kernel of `s` folds the rows of {128, 256} along axis 0, "
+        "and `reduce_sum` folds the rows of {128, 512, 256} along axis 1"
+    )
 
 
 def test_columns_that_fill_the_gpu_are_not_split() -> None:
