@@ -22,8 +22,10 @@ def _layernorm(x, scale, shift):
 
 pw_relu_fma_f32_64M = pw_relu_fma_f16_64M = _relu_fma
 sum_last_f32_8192x8192 = sum_last_f32_1048576x64 = sum_last_f32_4194304x16 = sum_mid_f32_64x4096x256 = _row_sum
-softmax_f32_8192x4096 = softmax_f16_65536x1024 = softmax_f16_1048576x128 = softmax_f16_4096x50257 = _softmax
-layernorm_f16_8192x4096 = layernorm_f32_32768x1024 = small_layernorm_f16_32x768 = _layernorm
+softmax_f32_8192x4096 = softmax_f32_1024x131072 = softmax_f16_65536x1024 = softmax_f16_1048576x128 = (
+    softmax_f16_4096x50257
+) = _softmax
+layernorm_f16_8192x4096 = layernorm_f32_32768x1024 = layernorm_f32_1024x131072 = small_layernorm_f16_32x768 = _layernorm
 
 
 def pw_gelu_add_f16_8192x4096(x, bias):

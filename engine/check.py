@@ -141,9 +141,9 @@ class _RuleCheck:
         left = self.rule.left
         right_names = set(_operand_names(self.rule.right)) | {n.op for n in nodes(self.rule.right)}
         right_names |= {n.family for n in nodes(self.rule.right) if n.family}
+        times = Counter(name for name, _ in _bindings(left)) + Counter(node.binds for node in nodes(left))
         for name, span in _bindings(left):
-            times = sum(1 for other, _ in _bindings(left) if other == name)
-            if times == 1 and not used[name] and name not in right_names and not name.startswith("_"):
+            if times[name] == 1 and not used[name] and name not in right_names and not name.startswith("_"):
                 yield Diagnostic(
                     f"`{name}` is bound and never used",
                     span,

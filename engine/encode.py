@@ -285,7 +285,7 @@ class _Encoder:
         if isinstance(pattern, OpPattern):
             return self.var(f"e:{self._node_index(pattern)}")
         if isinstance(pattern, VarPattern):
-            return self.var(f"v:{pattern.name}")
+            return self._value_var(pattern.name)
         if isinstance(pattern.value, Name):
             return self.call("Num", self.var(f"n:{pattern.value.name}"))
         assert isinstance(pattern.value, Const)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil, prod
+
 import pytest
 from stages import assert_right, at, found
 from support import schedules
@@ -20,25 +22,27 @@ def transposed(*lens: int) -> str:
     [
         ((128, 64), (64, 64)),
         ((64, 4096), (64, 64)),
-        ((3, 48, 100), (48, 20)),
         ((56, 640), (56, 64)),
+        ((8, 4096), (8, 512)),
+        ((3, 48, 100), (48, 64)),
+        ((67, 131), (64, 64)),
+        ((13, 64), (16, 64)),
         ((2, 2, 4096), (2, 2048)),
     ],
 )
 def test_tile_config(lens: tuple[int, ...], tile: tuple[int, int]) -> None:
-    """Divisors made of small primes: rows up to 64, columns up to 4096 elements in all; a workgroup for each tile."""
+    """Divisors made of small primes: rows up to 64, columns up to 4096 elements in all; powers of two where these are too
+    short, or no multiple of 8. A workgroup for each tile, the last ones cut."""
     lowered = at("lanewise", transposed(*lens), schedule={"algo": "tile"})
     config = found(lowered, "tile_index")[0]
     assert (config.attribute("rows"), config.attribute("columns")) == tile
-    schedule, elements = lowered.modules[0].schedule, 1
-    for n in lens:
-        elements *= n
-    assert schedule["grid"] == elements // (tile[0] * tile[1])
+    schedule = lowered.modules[0].schedule
+    assert schedule["grid"] == prod(lens[:-2]) * ceil(lens[-2] / tile[0]) * ceil(lens[-1] / tile[1])
     assert schedule["share"] * schedule["block_size"] == tile[0] * tile[1]
 
 
-@pytest.mark.parametrize("lens", [(13, 64), (64, 13), (64, 1), (1, 64)])
-def test_no_tile_for_lengths_without_divisors(lens: tuple[int, int]) -> None:
+@pytest.mark.parametrize("lens", [(64, 1), (1, 64)])
+def test_no_tile_of_a_single_row_or_column(lens: tuple[int, int]) -> None:
     assert {s["algo"] for s in schedules(transposed(*lens))} == {"flat"}
 
 
@@ -81,5 +85,7 @@ def test_vector_width(type_: str, width: int) -> None:
     assert_right(text, schedule={"vector": width})
 
 
-def test_tiled_kernel() -> None:
-    assert_right(transposed(3, 48, 100), schedule={"algo": "tile"})
+@pytest.mark.parametrize("lens", [(3, 48, 100), (67, 131), (2, 33, 5), (2, 7, 64), (1025, 9)])
+def test_tiled_kernel(lens: tuple[int, ...]) -> None:
+    """Also where the last tiles are cut."""
+    assert_right(transposed(*lens), schedule={"algo": "tile"})

@@ -1065,6 +1065,49 @@ def _written_lower() -> dict[str, str]:
             s = reduce_sum[axes={1}](x)
             y = div(x, s)
             @return(y)""",
+        "walked_softmax": """
+            @module main [target=gfx942, schedule={algo=block, block_size=64, lanes=64}]
+            x = @param:x -> float{3, 16388}
+            m = reduce_max[axes={1}](x)
+            d = sub(x, m)
+            e = exp(d)
+            s = reduce_sum[axes={1}](e)
+            y = div(e, s)
+            @return(y)""",
+        "walked_softmax_of_halves": """
+            @module main [target=gfx942, schedule={algo=block, block_size=64, lanes=64}]
+            x = @param:x -> half{3, 16392}
+            m = reduce_max[axes={1}](x)
+            d = sub(x, m)
+            e = exp(d)
+            s = reduce_sum[axes={1}](e)
+            y = div(e, s)
+            @return(y)""",
+        "walked_variance": """
+            @module main [target=gfx942, schedule={algo=block, block_size=64, lanes=64}]
+            x = @param:x -> float{3, 16388}
+            m = reduce_mean[axes={1}](x)
+            d = sub(x, m)
+            q = mul(d, d)
+            v = reduce_mean[axes={1}](q)
+            @return(m, v)""",
+        "walked_variance_of_a_power_of_two": """
+            @module main [target=gfx942, schedule={algo=block, block_size=64, lanes=64}]
+            x = @param:x -> half{3, 16384}
+            m = reduce_mean[axes={1}](x)
+            d = sub(x, m)
+            q = mul(d, d)
+            v = reduce_mean[axes={1}](q)
+            r = rsqrt(v)
+            y = mul(d, r)
+            @return(y)""",
+        "cut_tiles": """
+            @module main [target=gfx942, schedule={algo=tile}]
+            x = @param:x -> float{3, 67, 131}
+            y = @param:y -> float{3, 131, 67}
+            t = transpose[permutation={0, 2, 1}](x)
+            r = mul(t, y)
+            @return(r)""",
         "columns_in_steps": """
             @module main [target=gfx942, schedule={algo=subwave}]
             x = @param:x -> float{4100, 9}
