@@ -308,8 +308,16 @@ def test_a_column_sum_is_split_over_the_grid() -> None:
 
 
 def test_columns_that_fill_the_gpu_are_not_split() -> None:
-    """The lanes of a workgroup share columns: 50257 of them are enough for all its lanes."""
-    assert kernels_of(COLUMNS.replace("{65536, 256}", "{8192, 50257}")) == ["s"]
+    """The lanes of a workgroup share columns: 50256 of them are enough for all its lanes."""
+    assert kernels_of(COLUMNS.replace("{65536, 256}", "{8192, 50256}")) == ["s"]
+
+
+def test_misaligned_columns_are_folded_by_residue() -> None:
+    """Every eighth row of 50257 halves begins at a multiple of 16 bytes: eight rows together are an aligned one."""
+    plan = plan_of(COLUMNS.replace("{65536, 256}", "{8192, 50257}"))
+    assert [(k.lens, k.axes) for k in plan.kernels] == [((1024, 402056), (0,)), ((8, 50257), (0,))]
+    (kernel, _) = load(COLUMNS.replace("{65536, 256}", "{8192, 50257}")).lower("schedule").modules
+    assert (kernel.schedule["algo"], kernel.schedule["vector"]) == ("columns", 8)
 
 
 def test_the_cpu_folds_rows_whole() -> None:
@@ -355,6 +363,26 @@ def test_every_fold_of_every_type_is_split(small_gpu: Library, dtype: str) -> No
         assert max(rows) > kept, text
         inputs, want = inputs_and_reference(text)
         assert not differences(program, program.lower("final").run(inputs, "interpret"), want), text
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tail", "classes"),
+    [("half", 521, 8), ("bf16", 522, 4), ("half", 524, 2), ("int8", 521, 16), ("uint8", 520, 2)],
+)
+@pytest.mark.parametrize("op", ["sum", "max"])
+def test_residues_of_columns(small_gpu: Library, op: str, dtype: str, tail: int, classes: int) -> None:
+    """As many classes of rows as there are places in an access at which they begin."""
+    text = f"""
+        x = @param:x -> {dtype}{{1040, {tail}}}
+        f = convert[target_type=float](x)
+        s = reduce_{op}[axes={{0}}](f)
+        @return(s)
+        """
+    program = load(text, "small", small_gpu)
+    (plan,) = program.lower("fuse").trace.plans.values()
+    assert [plan.graph.spaces[plan.kernel(k).space].rows for k in plan.order()] == [classes * tail, tail]
+    inputs, want = inputs_and_reference(text)
+    assert not differences(program, program.lower("final").run(inputs, "interpret"), want)
 
 
 @pytest.mark.parametrize("op", ["argmax", "argmin"])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from programs import COMPOSED, CORNERS, SEED_TABLE, SPLIT, WRITTEN_LOWER
+from programs import COMPOSED, CORNERS, LARGE, SEED_TABLE, SPLIT, WRITTEN_LOWER
 from support import WAVE64, load
 
 from genrw.coverage import Coverage, Row
@@ -20,7 +20,7 @@ from genrw.rulesets import load_library
 def catalogue(library: Library) -> Iterator[Program]:
     """The programs that the rules are for; all of them are checked numerically elsewhere."""
     texts = [*SEED_TABLE.values(), *COMPOSED.values(), *CORNERS.values(), *SPLIT.values()]
-    for text in (*texts, *WRITTEN_LOWER.values()):
+    for text in (*texts, *LARGE.values(), *WRITTEN_LOWER.values()):
         yield load(text, WAVE64, library)
     for text in texts:
         yield load(text, "host", library)

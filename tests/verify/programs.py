@@ -1235,6 +1235,15 @@ SPLIT = {
 }
 """Reductions of so few rows that a GPU folds parts of them first, and one that is too small for that."""
 
+LARGE = {
+    "columns_by_residue": """
+        x = @param:x -> half{8192, 50257}
+        f = convert[target_type=float](x)
+        s = reduce_sum[axes={0}](f)
+        @return(s)""",
+}
+"""Programs that are other kernels for being large; smaller ones are computed under a small target."""
+
 PROGRAMS = {**SEED_TABLE, **COMPOSED, **BY_TYPE, **UPSTREAM_SHAPES, **CORNERS, **SPLIT}
 WRITTEN_LOWER = _written_lower()
 
