@@ -78,6 +78,7 @@ EXAMPLES: dict[str, list[tuple[str, object]]] = {
         ("holds(uint8, int8)", False),
         ("holds(int8, bool)", True),
     ],
+    "identical": [("identical([1, 2], [1, 2])", True), ("identical(1, 1.0)", False), ("identical(0.0, -0.0)", False)],
     "insert": [("insert([1, 3], 1, 2)", (1, 2, 3)), ("insert([1], 1, 2)", (1, 2))],
     "inverse": [("inverse([2, 0, 1])", (1, 2, 0))],
     "is_float": [("is_float(bf16)", True), ("is_float(int8)", False)],

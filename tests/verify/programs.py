@@ -1108,6 +1108,15 @@ def _written_lower() -> dict[str, str]:
             t = transpose[permutation={0, 2, 1}](x)
             r = mul(t, y)
             @return(r)""",
+        "tiles_of_a_shape_that_does_not_nest": """
+            @module main [target=gfx942, schedule={algo=tile}]
+            x = @param:x -> float{72, 128}
+            y = @param:y -> float{96, 96}, {100, 1}
+            t = transpose[permutation={1, 0}](x)
+            r = reshape[dims={128, 72}](y)
+            a = add(t, r)
+            f = exp(y)
+            @return(a, f)""",
         "columns_in_steps": """
             @module main [target=gfx942, schedule={algo=subwave}]
             x = @param:x -> float{4100, 9}
