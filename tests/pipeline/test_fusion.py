@@ -399,8 +399,9 @@ def test_the_first_of_equal_elements_is_found_in_parts(small_gpu: Library, op: s
     assert got.tolist() == want.tolist()
 
 
-def test_rows_that_fill_the_gpu_are_folded_whole() -> None:
-    assert kernels_of("x = @param:x -> float{8192, 4096}\ns = reduce_sum[axes={1}](x)\n@return(s)\n") == ["s"]
+@pytest.mark.parametrize("type_", ["float{8192, 4096}", "half{16384, 16384}", "half{1048576, 136}"])
+def test_rows_that_fill_the_gpu_are_folded_whole(type_: str) -> None:
+    assert kernels_of(f"x = @param:x -> {type_}\ns = reduce_max[axes={{1}}](x)\n@return(s)\n") == ["s"]
 
 
 # ---- moves that cost nothing
