@@ -36,8 +36,12 @@ Rules = Annotated[
 NoShipped = Annotated[bool, typer.Option("--no-shipped-rules", help="Use the rules of --rules alone.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Use exact rules only.")]
 Schedule = Annotated[
-    str | None,
-    typer.Option("--schedule", metavar="K=V,…", help="Pin entries of the schedule; policy=NAME chooses the others."),
+    list[str] | None,
+    typer.Option(
+        "--schedule",
+        metavar="K=V,…",
+        help="Pin entries of the schedule; policy=NAME chooses the others; any number.",
+    ),
 ]
 Plan = Annotated[
     str, typer.Option("--plan", metavar="P", help="How kernels are formed: search, or exact for small programs.")
@@ -416,14 +420,14 @@ def cover(
 def _settings(
     target: str | None,
     strict: bool,
-    schedule: str | None,
+    schedule: list[str] | None,
     plan: str,
     rules: list[Path] | None,
     no_shipped_rules: bool,
 ) -> Settings:
     from genrw.settings import Settings
 
-    return Settings(target, strict, schedule, plan, tuple(rules or ()), not no_shipped_rules)
+    return Settings(target, strict, ",".join(schedule or ()), plan, tuple(rules or ()), not no_shipped_rules)
 
 
 def _load(

@@ -21,14 +21,14 @@ class Settings:
 
     target: str | None = None
     strict: bool = False
-    schedule: str | None = None
+    schedule: str = ""
     plan: str = SEARCH
     rules: Sequence[Path] = ()
     shipped: bool = True
 
     def options(self) -> Options:
         """What the pipeline takes; GenrwError for a schedule that cannot be read."""
-        pinned = parse_schedule(self.schedule or "")
+        pinned = parse_schedule(self.schedule)
         policy = pinned.pop(_POLICY, DEFAULT_POLICY)
         return Options(self.target or "", self.strict, pinned, str(policy), plan_named(self.plan))
 

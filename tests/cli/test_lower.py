@@ -61,6 +61,8 @@ def test_a_header_decides_what_the_call_leaves_open(genrw: Command) -> None:
 def test_a_pinned_schedule(genrw: Command, softmax: Path) -> None:
     pins = ("--schedule", "algo=block,block_size=256")
     out = genrw("lower", softmax, "--stage", "schedule", *pins).out
+    apart = ("--schedule", "algo=block", "--schedule", "block_size=256")
+    assert genrw("lower", softmax, "--stage", "schedule", *apart).out == out
     assert "algo=block, block_size=256" in out
 
 
