@@ -41,10 +41,15 @@ class GraphFacts:
 
 
 def _varies(node: Node, library: Library, known: Mapping[int, int]) -> int:
-    """Inputs and tables vary, and what is made of them element by element; what repeats elements may not."""
+    """Inputs whose strides repeat nothing vary, tables, and what is made of these element by element; what repeats elements
+    may not."""
     role, parts = library.role(node.op), library.operator(node.op).decl.role_parts
     if role == "boundary":
-        return int(parts == ("input",) or (parts == ("constant",) and isinstance(node.attribute("value"), tuple)))
+        repeats = any(n > 1 and s == 0 for n, s in zip(node.type.lens, node.type.layout, strict=True))
+        return int(
+            (parts == ("input",) and not repeats)
+            or (parts == ("constant",) and isinstance(node.attribute("value"), tuple))
+        )
     if role == "pointwise":
         return max((known[id(o)] for o in node.operands), default=0)
     tensors = [o for o in node.operands if o.type.sort == "tensor"]

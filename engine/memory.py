@@ -70,7 +70,7 @@ class Memory:
 
     def offsets(self, indices: Values) -> Values:
         """The offsets of elements counted along the rows, of those that exist; others keep their index."""
-        if self.type.strides is None:
+        if self.type.strides is None or not self.type.elements:
             return indices
         outside = (indices < 0) | (indices >= self.type.elements)
         places = np.unravel_index(np.where(outside, 0, indices), self.type.lens)

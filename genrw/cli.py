@@ -336,7 +336,7 @@ def verify(
     wave: Annotated[
         list[int] | None, typer.Option("--wave", metavar="N", help="Lengths of waves; 32 and 64 without.")
     ] = None,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="Time for each rule.")] = 60.0,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="Time for each rule.")] = 120.0,
     memory: Annotated[int, typer.Option("--memory", metavar="MB", min=64, help="Memory for each rule.")] = 2048,
     as_json: AsJson = False,
 ) -> int:

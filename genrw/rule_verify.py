@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +31,7 @@ class Request:
     folders: tuple[str | Path, ...] = ()
     shipped: bool = True
     options: Options = field(default_factory=Options)
-    seconds: float = 60.0
+    seconds: float = 120.0
     megabytes: int = 2048
     as_json: bool = False
 
@@ -47,7 +45,8 @@ def verify_rules(request: Request) -> int:
         for verdict in verdicts_of(rules, request):
             verdicts.append(verdict)
             step()
-    verdicts.sort(key=lambda v: rules.index(v.rule))
+    order = {rule.name: place for place, rule in enumerate(rules)}
+    verdicts.sort(key=lambda v: order[v.rule.name])
     if request.as_json:
         write(json.dumps([entry(v) for v in verdicts], indent=2, ensure_ascii=False))
     else:
@@ -73,82 +72,99 @@ def chosen(library: Library, request: Request) -> list[RuleDecl]:
 
 
 @dataclass
-class _Running:
-    """A rule that is being looked at."""
+class _Worker:
+    """A process that looks at one rule after another, and the rule that it is looking at."""
 
-    rule: RuleDecl
     process: Any
     pipe: Connection
-    until: float
+    rule: RuleDecl | None = None
+    until: float = 0.0
 
 
 def verdicts_of(rules: Sequence[RuleDecl], request: Request) -> Iterator[Verdict]:
     """The verdicts on rules as they come, from as many processes as there are processors."""
-    context = _context()
-    waiting, running = list(reversed(rules)), list[_Running]()
+    waiting = list(reversed(rules))
+    workers = [_begun(request) for _ in range(min(len(rules), os.cpu_count() or 1))]
     try:
-        while waiting or running:
-            while waiting and len(running) < (os.cpu_count() or 1):
-                running.append(_started(waiting.pop(), request, context))
-            soonest = min(r.until for r in running)
-            wait([r.pipe for r in running], timeout=max(0.0, soonest - time.monotonic()))
-            for one in list(running):
-                verdict = _ended(one, request)
+        while True:
+            for worker in workers:
+                if worker.rule is None and waiting:
+                    _give(worker, waiting.pop(), request)
+            busy = [worker for worker in workers if worker.rule is not None]
+            if not busy:
+                return
+            wait([w.pipe for w in busy], timeout=max(0.0, min(w.until for w in busy) - time.monotonic()))
+            for worker in busy:
+                verdict = _told(worker, request)
                 if verdict is not None:
-                    running.remove(one)
+                    worker.rule = None
                     yield verdict
+                    if not worker.process.is_alive() and waiting:
+                        workers[workers.index(worker)] = _begun(request)
     finally:
-        for one in running:
-            one.process.kill()
+        for worker in workers:
+            worker.process.kill()
 
 
-def _context() -> BaseContext:
-    """Processes that begin with the library that was read already, where there are such."""
-    return multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn")
-
-
-def _started(rule: RuleDecl, request: Request, context: Any) -> _Running:
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_look, args=(rule.name, request, theirs), daemon=True)
+def _begun(request: Request) -> _Worker:
+    """A new process. It shares nothing with this one: a copy would not have the threads that the e-graph works with."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(request, theirs), daemon=True)
     process.start()
     theirs.close()
-    return _Running(rule, process, ours, time.monotonic() + request.seconds)
+    return _Worker(process, ours)
 
 
-def _ended(one: _Running, request: Request) -> Verdict | None:
-    """The verdict of a process that has ended, or that ends now since its time is over; None if it is at work."""
-    verdict: Verdict | None = None
-    if one.pipe.poll():
+def _give(worker: _Worker, rule: RuleDecl, request: Request) -> None:
+    worker.rule, worker.until = rule, time.monotonic() + request.seconds
+    worker.pipe.send(rule.name)
+
+
+def _told(worker: _Worker, request: Request) -> Verdict | None:
+    """The verdict of a process, or that its time is over; None if it is at work."""
+    rule = worker.rule
+    assert rule is not None
+    if worker.pipe.poll():
         try:
-            verdict = one.pipe.recv()
+            verdict: Verdict = worker.pipe.recv()
         except EOFError:
-            verdict = _open(one.rule, "ended the process that looked at it", "this is a fault of genrw or of the rule")
-    elif time.monotonic() >= one.until:
-        said = f"took more than {request.seconds:g} s"
-        verdict = _open(one.rule, said, "make the rule's examples smaller, or allow more with `--seconds`")
-    if verdict is not None:
-        one.process.kill()
-        one.process.join()
-        one.pipe.close()
-    return verdict
+            worker.process.join()
+            return _open(rule, "ended the process that looked at it", "this is a fault of genrw or of the rule")
+        verdict.rule = rule
+        return verdict
+    if time.monotonic() < worker.until:
+        return None
+    worker.process.kill()
+    worker.process.join()
+    said = f"took more than {request.seconds:g} s"
+    return _open(rule, said, "make the rule's examples smaller, or allow more with `--seconds`")
 
 
-def _look(name: str, request: Request, pipe: Connection) -> None:
-    """What a process does: look at one rule, and send the verdict."""
-    sys.stdin = open(os.devnull)  # noqa: SIM115
+def _work(request: Request, pipe: Connection) -> None:
+    """What a process does: look at the rules that it is told, and send a verdict on each."""
     library = load_library(request.folders, shipped=request.shipped)
-    rule = next(r for r in library.rules if r.name == name)
+    rules = {rule.name: rule for rule in library.rules}
     _limit_memory(request.megabytes)
+    while True:
+        try:
+            rule = rules[pipe.recv()]
+        except EOFError:
+            return
+        pipe.send(_looked_at(library, rule, request))
+
+
+def _looked_at(library: Library, rule: RuleDecl, request: Request) -> Verdict:
     try:
-        verdict = verify_rule(library, rule, request.options)
+        return verify_rule(library, rule, request.options)
     except MemoryError:
-        said = f"takes more than {request.megabytes} MB"
-        verdict = _open(rule, said, "guard it by sizes, or allow more with `--memory`")
+        return _open(
+            rule, f"takes more than {request.megabytes} MB", "guard it by sizes, or allow more with `--memory`"
+        )
     except GenrwError as problem:
-        verdict = Verdict(rule, OPEN, problem=problem.diagnostics[0])
+        return Verdict(rule, OPEN, problem=problem.diagnostics[0])
     except RecursionError:
-        verdict = _open(rule, "is nested too deeply", "split its expressions into `let` functions")
-    pipe.send(verdict)
+        return _open(rule, "is nested too deeply", "split its expressions into `let` functions")
 
 
 def _limit_memory(megabytes: int) -> None:

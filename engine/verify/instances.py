@@ -28,7 +28,7 @@ from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, RuleDecl, V
 LONGEST = 9
 _MOST_OPERANDS = 4
 _ATTRIBUTE_TRIES = 6
-_LONG = 3000
+_LONG = 12000
 _WIDEST_SHARE = 32
 _MOST_ELEMENTS = 1 << 15
 _USUAL_TYPES = ("float", "float", "int32", "half", "bf16", "double", "int64", "int8", "uint8", "bool", "uint32")
@@ -232,7 +232,7 @@ class _Draw:
         if pattern.family is not None and pattern.family in self.names:
             return pattern.op.replace("{}", str(self.names[pattern.family]))
         count = len(pattern.operands)
-        fitting = [n for n in names if self._takes(n, count)]
+        fitting = [n for n in names if self._takes(n, count) and self._is_there(n)]
         hint = self.hint.operators.get(id(pattern))
         if not fitting:
             raise NoInstance("no operator takes so many operands")
@@ -247,6 +247,13 @@ class _Draw:
             self.names[variable] = found[1] if pattern.family is not None and found[1] is not None else name
             self.names[f"operator {variable}"] = name
         return name
+
+    def _is_there(self, name: str) -> bool:
+        """May an operator be in a program when the rule runs?"""
+        order = self.library.stages
+        stages = self.library.operator(name).decl.stages
+        first = min((order.index(s) for s in stages if s in order), default=0)
+        return self.stage not in order or first <= order.index(self.stage)
 
     def _takes(self, name: str, count: int) -> bool:
         operator = self.library.operator(name)

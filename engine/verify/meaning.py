@@ -271,6 +271,9 @@ class Meaning:
                     lost = lost | self._lost.get(id(operand), lost)
                 if self.outside is not None:
                     self.outside.append(~holds & ~lost)
+                if node.type.sort == "index" and "nowhere" not in decl.stages:
+                    # what does not exist stays so
+                    holds = holds | lost
                 poison = _poison(value.dtype, self.poison).astype(value.values.dtype)
                 value = Array(np.where(holds, value.values, poison), value.dtype)
         return value

@@ -8,10 +8,12 @@ from genrw.engine.expr import free_names
 from genrw.engine.infer import show
 from genrw.engine.ir import Module, Node, walk
 from genrw.engine.library import Library
+from genrw.engine.pipeline import Options, Pipeline
 from genrw.engine.text import module_tree
 from genrw.engine.types import EFFECT
 from genrw.engine.variants import nodes
 from genrw.engine.verify.facts import View
+from genrw.engine.verify.instances import Instance
 from genrw.engine.verify.meaning import LANE_SORTS
 from genrw.engine.verify.trial import Failure
 from genrw.grammar.gen import print_gen
@@ -20,23 +22,23 @@ from genrw.grammar.gen_tree import File
 
 def failure_text(failure: Failure, library: Library) -> str:
     """The lines that show an instance on which a rule fails."""
-    lines = ["left side:", *_indented(side_text(failure.left, failure, library))]
+    lines = ["left side:", *indented(term_text(failure.left, failure.instance, library))]
     if failure.right is not None:
-        lines += ["right side:", *_indented(side_text(failure.right, failure, library))]
+        lines += ["right side:", *indented(term_text(failure.right, failure.instance, library))]
     names = list(_names(failure))
-    lines += ["with:", *_indented("\n".join(names))] if names else []
+    lines += ["with:", *indented("\n".join(names))] if names else []
     if failure.difference is not None:
         lines.append(f"at {failure.difference.place}: {failure.difference.left} left, {failure.difference.right} right")
     return "\n".join(lines)
 
 
-def side_text(root: Node, failure: Failure, library: Library) -> str:
+def term_text(root: Node, instance: Instance, library: Library) -> str:
     """A term as a program."""
     present = {id(node) for node in walk(root)}
-    leaves = tuple(leaf for leaf in failure.instance.match.leaves if id(leaf) in present)
+    leaves = tuple(leaf for leaf in instance.match.leaves if id(leaf) in present)
     ending = Node(library.boundary("result").name, (), (root,), EFFECT)
     module = Module("main", ending, leaves)
-    return print_gen(File((module_tree(module, library, failure.instance.match.context),))).rstrip("\n")
+    return print_gen(File((module_tree(module, library, instance.match.context),))).rstrip("\n")
 
 
 def _names(failure: Failure) -> Iterator[str]:
@@ -70,5 +72,12 @@ def _asked(failure: Failure) -> frozenset[str]:
     return names | {"schedule"} if in_lanes else names
 
 
-def _indented(text: str) -> list[str]:
+def module_text(module: Module, library: Library, options: Options) -> str:
+    """A module as a program."""
+    context = Pipeline(library).context(module, options)
+    return print_gen(File((module_tree(module, library, context),))).rstrip("\n")
+
+
+def indented(text: str) -> list[str]:
+    """The lines of a text, set in."""
     return [f"  {line}" for line in text.split("\n")]

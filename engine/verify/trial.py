@@ -29,6 +29,7 @@ _DRAWS_FOR_EACH, _DRAWS_FOR_RARE, _RARE = 100, 1000, 5
 pass, fewer than `_RARE`, gets more draws."""
 _REFUSED_FOR_EACH = 2
 _DRAWS_OUTSIDE = 20
+_LEAST_DRAWS = 30_000
 _POISONS = (0, 1)
 _SETTLING = 4
 _TINY = 2.0**-38
@@ -113,7 +114,7 @@ class Trial:
         """Compare so many instances; ends with the first that fails."""
         tried = Tried()
         outside, wanted = 0, count * _REFUSED_FOR_EACH if self.rule.guard is not None else 0
-        for number in range(count * _DRAWS_FOR_RARE):
+        for number in range(max(count * _DRAWS_FOR_RARE, _LEAST_DRAWS)):
             enough = tried.compared >= count
             if enough and (outside >= wanted or number >= count * _DRAWS_OUTSIDE):
                 break

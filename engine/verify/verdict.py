@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from genrw.engine.library import Library
-from genrw.engine.verify.report import failure_text
+from genrw.engine.verify.kernels import KernelTrial
+from genrw.engine.verify.places import is_of_places, try_places
+from genrw.engine.verify.proof import prove, solver_is_there
+from genrw.engine.verify.report import failure_text, indented, module_text
 from genrw.engine.verify.smallest import smallest
 from genrw.engine.verify.surroundings import WAVES
 from genrw.engine.verify.trial import Trial, Tried, has_meaning
@@ -16,6 +19,8 @@ from genrw.grammar.rw_tree import RuleDecl
 PROVEN, BOUNDED, TRIED, REFUTED, OPEN = "proven", "bounded", "tried", "refuted", "open"
 """How a rule ends: proven for all values; for all of 8 bits and random ones of 32; right on all random instances; wrong;
 nothing could be said, which is never a pass."""
+_KERNELS = 16
+"""A whole kernel is tried for so many instances."""
 _SURE = 20
 """How many instances outside of the guard have to hold for it to be called needlessly strong."""
 
@@ -44,9 +49,71 @@ class Verdict:
 
 def verify_rule(library: Library, rule: RuleDecl, options: Options) -> Verdict:
     """Look at one rule. The same rule, library and options give the same verdict."""
-    if has_meaning(library, rule):
-        return tried_out(library, rule, options)
-    return Verdict(rule, OPEN, problem=Diagnostic(f"`{rule.name}` cannot be evaluated", rule.name_span))
+    if not has_meaning(library, rule):
+        if is_of_places(library, rule):
+            return of_places(library, rule, options)
+        return of_kernels(library, rule, options)
+    verdict = tried_out(library, rule, options)
+    if verdict.status == TRIED and solver_is_there():
+        _prove(library, rule, verdict)
+    return verdict
+
+
+def _prove(library: Library, rule: RuleDecl, verdict: Verdict) -> None:
+    """Say of a rule over indices, that was right on all instances, whether it is right for all integers."""
+    proof = prove(library, rule)
+    if proof is None:
+        return
+    if proof.status == "refuted":
+        shown = ", ".join(f"{name} = {value}" for name, value in proof.model.items())
+        verdict.status = REFUTED
+        verdict.problem = Diagnostic(f"`{rule.name}` does not hold for all integers", rule.name_span, _remedy(rule))
+        verdict.shown = f"with:\n  {shown}"
+    elif proof.status == "proven":
+        verdict.status = PROVEN
+        if proof.wide:
+            verdict.note = "what it makes may need 64 bits where what it matches fits 32"
+    else:
+        verdict.status = BOUNDED
+        verdict.note = (
+            "proven for all integers of 8 bits, right on random ones"
+            if proof.status == "bounded"
+            else "the solver does not decide it; right on all instances, whose integers are of up to 12 bits"
+        )
+
+
+def of_kernels(library: Library, rule: RuleDecl, options: Options) -> Verdict:
+    """Try a rule in whole kernels, at each of its stages."""
+    verdict = Verdict(rule, TRIED)
+    for stage in (s for s in rule.stages if s in library.stages):
+        trial = KernelTrial(library, rule, stage, options.waves)
+        tried = trial.run(max(1, options.count // _KERNELS), f"{options.seed}/{rule.name}")
+        verdict.instances += tried.compared
+        if tried.failure is not None:
+            wrong = tried.failure
+            verdict.status = REFUTED
+            verdict.problem = Diagnostic(f"`{rule.name}` does not hold: {wrong.reason}", rule.name_span, _remedy(rule))
+            before, after = (module_text(m, library, wrong.options) for m in (wrong.before, wrong.after))
+            verdict.shown = "\n".join(("before:", *indented(before), "after:", *indented(after)))
+            return verdict
+    if not verdict.instances:
+        verdict.status = OPEN
+        said = f"`{rule.name}` took part in no kernel that was tried"
+        verdict.problem = Diagnostic(said, rule.name_span, "give it an example with a schedule and a space")
+    return verdict
+
+
+def of_places(library: Library, rule: RuleDecl, options: Options) -> Verdict:
+    """Ask of a rule about places whether what it leaves to a place is all that it needs there."""
+    compared, wrong = try_places(library, rule, options.count, f"{options.seed}/{rule.name}")
+    verdict = Verdict(rule, TRIED if compared else OPEN, compared)
+    if wrong is not None:
+        verdict.status = REFUTED
+        verdict.problem = Diagnostic(f"`{rule.name}` does not hold: {wrong.reason}", rule.name_span, _remedy(rule))
+        verdict.shown = wrong.shown
+    elif not compared:
+        verdict.problem = Diagnostic(f"`{rule.name}` was not compared on any instance", rule.name_span, _OPEN_REMEDY)
+    return verdict
 
 
 def tried_out(library: Library, rule: RuleDecl, options: Options) -> Verdict:

@@ -816,6 +816,10 @@ def _corners() -> dict[str, str]:
             b = where(no, five, x)
             t = reduce_sum[axes={1}](b)
             @return(s, t)""",
+        "repeated_input": """
+            x = @param:x -> float{16, 1024}, {0, 16}
+            s = reduce_sum[axes={0}](x)
+            @return(s)""",
         "pad_reshape_pad": """
             x = @param:x -> float{2, 2}
             p = pad[pads={1, 0, 0, 2}](x)

@@ -1,0 +1,222 @@
+"""Small random tensor programs: of the operators that programs are made of, whichever those are."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from genrw.engine.build import complete, input_node
+from genrw.engine.dtypes import DTYPES
+from genrw.engine.infer import TypeProblem, environment, infer
+from genrw.engine.ir import Module, Node, walk
+from genrw.engine.library import Library
+from genrw.engine.types import EFFECT, Type
+from genrw.engine.verify.attributes import AttributeDraw
+from genrw.engine.verify.sides import coerced
+from genrw.grammar.diagnostics import GenrwError
+
+_LENGTHS = (1, 2, 3, 4, 5, 7, 8, 9, 16, 33, 64, 100, 128, 256, 300, 512, 1000)
+_MOST_ELEMENTS = 1 << 14
+_ROLES = ("pointwise", "pointwise", "fold", "index_map", "index_map")
+_TYPES = ("float", "float", "float", "int32", "half", "double", "int8")
+_TRIES = 40
+_SCATTERED = "scattered"
+"""The part of the role of index maps whose neighbours lie apart."""
+
+
+def random_program(library: Library, random: Random) -> Module:
+    """A program of a few operations on one to three parameters."""
+    return _Writer(library, random).program()
+
+
+def operators_of(library: Library, role: str) -> list[str]:
+    """The operators of a role that programs hold when they are cut into kernels."""
+    stage = library.fusing_stage or library.stages[0]
+    if role == _SCATTERED:
+        return [n for n in operators_of(library, "index_map") if role in library.operator(n).decl.role_parts]
+    named = [n for n in library.names if library.role(n) == role and library.operator(n).legal_at(stage)]
+    return [n for n in named if library.operator(n).decl.stages or library.operator(n).result_sort is None]
+
+
+def random_kernel(
+    library: Library, random: Random, lens: tuple[int, ...], axes: tuple[int, ...], *, exact: bool = False
+) -> Module:
+    """A program of one kernel that runs over tensors of about these lengths, or `exact`ly these, with rows along axes if
+    there are any."""
+    if not exact:
+        lens = tuple(max(1, n + random.choice((0, 0, 0, -1, 1))) for n in lens)
+    while _product(list(lens)) > _MOST_ELEMENTS:
+        longest = max((d for d in range(len(lens)) if d not in axes), key=lambda d: lens[d], default=0)
+        longest = longest if lens[longest] > 8 else max(range(len(lens)), key=lambda d: lens[d])
+        lens = tuple(max(1, n // 4) if d == longest else n for d, n in enumerate(lens))
+    return _Writer(library, random, lens).kernel(axes)
+
+
+class _Writer:
+    def __init__(self, library: Library, random: Random, lens: tuple[int, ...] | None = None) -> None:
+        self.library, self.random = library, random
+        self.dtype = random.choice(_TYPES)
+        self.lens = self._lens() if lens is None else lens
+        self.attributes = AttributeDraw(library, random, self.lens, self.dtype, {})
+        self.values: list[Node] = []
+        self.parameters: list[Node] = []
+
+    def _lens(self) -> tuple[int, ...]:
+        rank = self.random.choice((1, 2, 2, 2, 3))
+        lens = [self.random.choice(_LENGTHS) for _ in range(rank)]
+        while _product(lens) > _MOST_ELEMENTS:
+            lens[self.random.randrange(rank)] = self.random.choice(_LENGTHS[:8])
+        return tuple(lens)
+
+    def program(self) -> Module:
+        self._parameter(self.dtype)
+        for _ in range(self.random.randint(1, 4)):
+            self._operation()
+        return self._ended()
+
+    def kernel(self, axes: tuple[int, ...]) -> Module:
+        """An element-wise value of the parameters; of rows their fold, and what is made of it with the elements."""
+        self._parameter(self.dtype)
+        if self.random.random() < 0.6:
+            self._some("pointwise")
+        if not axes:
+            self._some(self.random.choice(("pointwise", "index_map", _SCATTERED, _SCATTERED)))
+            return self._ended()
+        whole = self.values[-1]
+        for _ in range(self.random.choice((1, 1, 2))):
+            fold = self._folded(whole, axes)
+            if fold is not None and self.random.random() < 0.5:
+                whole = self._combined(whole, fold) or whole
+        return self._ended()
+
+    def _some(self, role: str) -> None:
+        for _ in range(_TRIES):
+            made = self._drawn(role, None)
+            if made is not None and 0 < made.type.elements <= _MOST_ELEMENTS:
+                self.values.append(made)
+                return
+
+    def _folded(self, x: Node, axes: tuple[int, ...]) -> Node | None:
+        """A fold of a tensor along axes, with any monoid that takes its type."""
+        for _ in range(_TRIES):
+            name = self.random.choice(operators_of(self.library, "fold"))
+            operator = self.library.operator(name)
+            along = next((a.name for a in operator.decl.attributes if a.type == "axes"), None)
+            if along is not None and len(operator.fixed) == 1:
+                made = self._made(name, {along: axes}, [x])
+                if made is not None:
+                    return made
+        return None
+
+    def _combined(self, x: Node, y: Node) -> Node | None:
+        """A pointwise operator of two values."""
+        for _ in range(_TRIES):
+            name = self.random.choice(operators_of(self.library, "pointwise"))
+            operator = self.library.operator(name)
+            if len(operator.fixed) == 2 and not operator.decl.attributes:
+                made = self._made(name, {}, [x, y])
+                if made is not None:
+                    return made
+        return None
+
+    def _made(self, name: str, given: dict[str, Any], operands: list[Node]) -> Node | None:
+        types = [o.type for o in operands]
+        try:
+            attributes = complete(self.library.operator(name), given, types, {})
+            node = Node(name, attributes, tuple(operands), infer(self.library, name, attributes, types, {}))
+        except (TypeProblem, GenrwError, KeyError):
+            return None
+        self.values.append(node)
+        return node
+
+    def _ended(self) -> Module:
+        """The values that nothing uses are the results."""
+        used = {id(o) for v in self.values for o in v.operands}
+        results = tuple(v for v in self.values if id(v) not in used and v not in self.parameters) or (self._copy(),)
+        results = results[:2]
+        ending = Node(self.library.boundary("result").name, (), results, EFFECT)
+        present = {id(n) for n in walk(ending)}
+        names = tuple(f"r{i}" for i in range(len(results)))
+        parameters = tuple(p for p in self.parameters if id(p) in present)
+        return Module("main", ending, parameters, results=names)
+
+    def _parameter(self, dtype: str, lens: tuple[int, ...] | None = None) -> Node:
+        lens = self.lens if lens is None else lens
+        strides = self.attributes.strides(lens) if lens and self.random.random() < 0.15 else None
+        node = input_node(self.library, f"p{len(self.parameters)}", Type("tensor", dtype, lens, strides))
+        self.parameters.append(node)
+        self.values.append(node)
+        return node
+
+    def _copy(self) -> Node:
+        """Something done to the last value, where nothing else was."""
+        for _ in range(_TRIES):
+            made = self._drawn("pointwise", 1)
+            if made is not None:
+                return made
+        return self.values[-1]
+
+    def _operation(self) -> None:
+        for _ in range(_TRIES):
+            made = self._drawn(self.random.choice(_ROLES), None)
+            if made is not None and made.type.elements <= _MOST_ELEMENTS:
+                self.values.append(made)
+                return
+
+    def _drawn(self, role: str, arity: int | None) -> Node | None:
+        """One operation on values that are there; None if the draws do not fit together."""
+        name = self.random.choice(operators_of(self.library, role))
+        operator = self.library.operator(name)
+        if arity is not None and len(operator.fixed) != arity:
+            return None
+        count = len(operator.fixed) or (2 if operator.variadic is not None else 0)
+        operands = [self._operand(operator.operand(i).dtype, i) for i in range(count)]
+        types = [o.type for o in operands]
+        known: dict[str, Any] = {}
+        try:
+            for key, decl in operator.attributes.items():
+                if key in operator.defaults and self.random.random() < 0.5:
+                    continue
+                known[key] = coerced(operator, key, self.attributes.value(decl, operator, types, known))
+            attributes = complete(operator, known, types, {})
+            type_ = infer(self.library, name, attributes, types, {})
+            self._check(name, attributes, types)
+        except (TypeProblem, GenrwError, KeyError, IndexError, ValueError):
+            return None
+        return Node(name, attributes, tuple(operands), type_)
+
+    def _operand(self, dtype: str | None, position: int) -> Node:
+        last = self.values[-1]
+        if dtype in DTYPES or dtype == "integer":
+            return self._parameter("int32" if dtype == "integer" else str(dtype), (self.random.choice(_LENGTHS[:8]),))
+        if position == 0 or self.random.random() < 0.5:
+            return last
+        same = [v for v in self.values if v.type.dtype == last.type.dtype]
+        return (
+            self.random.choice(same) if self.random.random() < 0.6 else self._parameter(last.type.dtype, last.type.lens)
+        )
+
+    def _check(self, name: str, attributes: tuple[tuple[str, Any], ...], types: list[Type]) -> None:
+        """KeyError for attributes outside of what an operator's domain and its axes allow."""
+        operator = self.library.operator(name)
+        for decl in operator.decl.attributes:
+            value = dict(attributes)[decl.name]
+            if decl.type in ("axis", "axes"):
+                axes = value if isinstance(value, tuple) else (value,)
+                if any(not 0 <= d < len(types[0].lens) for d in axes) or not axes:
+                    raise KeyError(decl.name)
+        env = environment(operator, None, attributes, types, {}, {})
+        for expr in operator.decl.domain:
+            try:
+                holds = self.library.scope.compile(expr)(env)
+            except (GenrwError, KeyError, TypeError):
+                continue
+            if holds is False:
+                raise KeyError("domain")
+
+
+def _product(lens: list[int]) -> int:
+    found = 1
+    for n in lens:
+        found *= n
+    return found

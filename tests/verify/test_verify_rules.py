@@ -1,0 +1,100 @@
+"""`genrw rules verify`: rules that are wrong in some way are found, and the shipped ones hold.
+
+pytest tests/verify/test_verify_rules.py --all-plans     every shipped rule, with as many instances as the command's
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from genrw.engine.library import Library
+from genrw.engine.verify.proof import prove, solver_is_there
+from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, Options, verify_rule
+from genrw.grammar.diagnostics import GenrwError
+from genrw.main import execute
+from genrw.rule_verify import Request, chosen, verdicts_of
+from genrw.rulesets import load_library
+
+BROKEN = Path(__file__).parent / "broken_rules"
+NAMES = sorted(folder.name for folder in BROKEN.iterdir())
+FEW = Options(count=6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_broken_rule_is_refuted(name: str) -> None:
+    library = load_library([BROKEN / name])
+    rule = next(r for r in library.rules if r.name == f"broken_{name}")
+    verdict = verify_rule(library, rule, Options())
+    assert verdict.status == REFUTED, f"{verdict.status} after {verdict.instances} instances"
+    assert verdict.problem is not None
+    assert verdict.problem.span == rule.name_span
+    assert verdict.shown
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(NAMES) >= 30
+
+
+def test_shipped_rules_hold(all_plans: bool, library: Library) -> None:
+    """Every tenth rule, with few instances; all rules, with as many as the command's, where asked for."""
+    rules = library.rules if all_plans else library.rules[::10]
+    request = Request(options=Options() if all_plans else FEW)
+    verdicts = list(verdicts_of(rules, request))
+    wrong = [
+        f"{v.rule.name}: {v.problem.message if v.problem else ''}\n{v.shown}"
+        for v in verdicts
+        if v.status in (REFUTED, OPEN)
+    ]
+    assert not wrong, "\n".join(wrong)
+    assert all(v.instances or v.status in (PROVEN, BOUNDED) for v in verdicts)
+
+
+@pytest.mark.parametrize("name", ["quotient_of_sum", "remainder_of_sum", "quotient_and_remainder", "sum_compared"])
+def test_rules_over_indices_are_proven(name: str, library: Library) -> None:
+    if not solver_is_there():
+        pytest.skip("needs the extra `verify`")
+    rule = next(r for r in library.rules if r.name == name)
+    proof = prove(library, rule)
+    assert proof is not None
+    assert proof.status == "proven"
+
+
+def test_the_same_seed_tells_the_same(library: Library) -> None:
+    folder = BROKEN / "pad_off_by_one"
+    mine = load_library([folder])
+    (rule,) = chosen(mine, Request(folders=(folder,)))
+    first, second = (verify_rule(mine, rule, Options(seed=7)) for _ in range(2))
+    assert (first.status, first.instances, first.shown) == (second.status, second.instances, second.shown)
+    assert verify_rule(library, library.rules[0], FEW).status in (TRIED, PROVEN, BOUNDED)
+
+
+def test_the_command_tells_what_is_wrong(capfd: pytest.CaptureFixture[str]) -> None:
+    assert execute(["rules", "verify", "--rules", str(BROKEN / "times_zero_is_zero"), "--json"]) == 1
+    (entry,) = json.loads(capfd.readouterr().out)
+    assert entry["rule"] == "broken_times_zero_is_zero"
+    assert entry["status"] == REFUTED
+    assert "left side:" in entry["shown"]
+    assert "right side:" in entry["shown"]
+
+
+def test_an_unknown_rule_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    assert execute(["rules", "verify", "no_such_rule"]) == 2
+    assert "there is no rule `no_such_rule`" in capfd.readouterr().err
+
+
+def test_time_is_limited(tmp_path: Path) -> None:
+    """A rule that takes too long ends in an error with its name, and is no pass."""
+    (tmp_path / "slow.rw").write_text(
+        "stage simplify\n\nrule slow\n  exp(x) when sum([a * b for a in range(900) for b in range(900)]) == 0\n  => x\n"
+    )
+    try:
+        rules = chosen(load_library([tmp_path]), Request(folders=(tmp_path,)))
+    except GenrwError:
+        pytest.skip("the rule is refused before")
+    (verdict,) = verdicts_of(rules, Request(folders=(tmp_path,), seconds=2))
+    assert verdict.status == OPEN
+    assert verdict.problem is not None
+    assert "slow" in verdict.problem.message
