@@ -28,6 +28,7 @@ from genrw.engine.verify.programs import random_kernel, random_program
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw_tree import OpPattern, RuleDecl
 
+_LEAST_PROGRAMS = 500
 _PROGRAMS_FOR_EACH, _PROGRAMS_FOR_RARE = 8, 100
 """Programs for each kernel that is wanted; more only as long as the rule took part in none."""
 _LONG = (((2, 5000), (1,)), ((300, 12), (0,)), ((2, 1000), (1,)), ((2000, 4), (0,)), ((12000,), ()), ((64, 64), ()))
@@ -83,7 +84,7 @@ class KernelTrial:
         """Compare so many kernels that the rule took part in; ends with the first that fails."""
         tried = KernelsTried()
         with uncollected():
-            for number in range(count * _PROGRAMS_FOR_RARE):
+            for number in range(max(count * _PROGRAMS_FOR_RARE, _LEAST_PROGRAMS)):
                 if tried.compared >= count or (tried.compared and number >= count * _PROGRAMS_FOR_EACH):
                     break
                 random = Random(f"{seed}/{number}")
