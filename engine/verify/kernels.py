@@ -28,7 +28,7 @@ from genrw.engine.verify.programs import random_kernel, random_program
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw_tree import OpPattern, RuleDecl
 
-_LEAST_PROGRAMS = 500
+_LEAST_PROGRAMS = 300
 _PROGRAMS_FOR_EACH, _PROGRAMS_FOR_RARE = 8, 100
 """Programs for each kernel that is wanted; more only as long as the rule took part in none."""
 _LONG = (((2, 5000), (1,)), ((300, 12), (0,)), ((2, 1000), (1,)), ((2000, 4), (0,)), ((12000,), ()), ((64, 64), ()))
@@ -74,6 +74,10 @@ class KernelTrial:
         )
         headers = [{a.name: plain(a.value) for a in e.context} for e in rule.examples if e.after is not None]
         self.wanted = [header["schedule"] for header in headers if "schedule" in header]
+        # a rule for targets of other waves says so in its examples
+        named = [str(h["target"]) for h in headers if h.get("target") in library.targets]
+        others = [name for name in named if library.targets[name].values.get("wave_size") not in waves]
+        self.targets += others * len(self.targets)
         self.spaces = [(tuple(h["space"]), tuple(h.get("axes", ()))) for h in headers if h.get("space")]
 
     @staticmethod
