@@ -16,13 +16,14 @@ import numpy as np
 from genrw.engine.arrays import Values
 from genrw.engine.build import plain
 from genrw.engine.compare import compare
+from genrw.engine.enode import ENode
 from genrw.engine.garbage import uncollected
 from genrw.engine.inputs import random_inputs
 from genrw.engine.interpret import interpret
 from genrw.engine.ir import Module, Unit
 from genrw.engine.library import Library
 from genrw.engine.pipeline import Options, Pipeline, Trace
-from genrw.engine.stage import ENode, Saturated
+from genrw.engine.stage import Saturated
 from genrw.engine.variants import pattern_operators
 from genrw.engine.verify.programs import random_kernel, random_program
 from genrw.grammar.diagnostics import GenrwError
@@ -82,7 +83,7 @@ class KernelTrial:
 
     @staticmethod
     def _is_kernel(operator: Any, stage: str) -> bool:
-        return operator.role == "kernel" and operator.legal_at(stage)
+        return bool(operator.role == "kernel" and operator.legal_at(stage))
 
     def run(self, count: int, seed: str) -> KernelsTried:
         """Compare so many kernels that the rule took part in; ends with the first that fails."""
