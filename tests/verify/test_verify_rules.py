@@ -38,17 +38,19 @@ def test_there_are_enough_of_them() -> None:
 
 
 def test_shipped_rules_hold(all_plans: bool, library: Library) -> None:
-    """Every tenth rule, with few instances; all rules, with as many as the command's, where asked for."""
+    """Every tenth rule, with few instances, of which rare rules may meet none; all rules, with as many as the command's,
+    where asked for."""
     rules = library.rules if all_plans else library.rules[::10]
     request = Request(options=Options() if all_plans else FEW, seconds=900)
     verdicts = list(verdicts_of(rules, request))
     wrong = [
         f"{v.rule.name}: {v.problem.message if v.problem else ''}\n{v.shown}"
         for v in verdicts
-        if v.status in (REFUTED, OPEN)
+        if v.status == REFUTED or (all_plans and v.status == OPEN)
     ]
     assert not wrong, "\n".join(wrong)
-    assert all(v.instances or v.status in (PROVEN, BOUNDED) for v in verdicts)
+    assert all(v.instances or v.status in (PROVEN, BOUNDED, OPEN) for v in verdicts)
+    assert sum(v.status == OPEN for v in verdicts) <= len(verdicts) // 10
 
 
 @pytest.mark.parametrize("name", ["quotient_of_sum", "remainder_of_sum", "quotient_and_remainder", "sum_compared"])
