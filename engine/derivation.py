@@ -18,11 +18,11 @@ from itertools import count
 
 from genrw.engine.enode import ENode
 from genrw.engine.history import Edge, History
-from genrw.engine.ir import Module
+from genrw.engine.ir import Module, walk
 from genrw.engine.library import Library
 from genrw.engine.recording import Part
 from genrw.engine.stage import Saturated
-from genrw.engine.terms import Term, Terms, operands_first
+from genrw.engine.terms import Term, Terms
 
 _DEPTH = 32
 """How deep terms are rewritten within one another over operands of their own."""
@@ -246,7 +246,7 @@ def _back_to_start(term: Term, came: Mapping[int, tuple[Edge, bool] | None]) -> 
 
 def _unfinished(root: Term, program: Mapping[int, ENode]) -> Term | None:
     """The first term, users before operands, that has another node than the program; None if there is none."""
-    for term in reversed(list(operands_first(root))):
+    for term in reversed(list(walk(root))):
         if program[term.number] != term.node:
             return term
     return None

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import count
 
 from genrw.engine.enode import ENode
+from genrw.engine.ir import walk
 from genrw.engine.recording import Application, Part
-from genrw.engine.terms import Term, Terms, operands_first
+from genrw.engine.terms import Term, Terms
 
 
 @dataclass(frozen=True)
@@ -48,13 +49,13 @@ class History:
 
     def add(self, root: Term) -> None:
         """Take a term in, and all below it."""
-        for term in operands_first(root):
+        for term in walk(root):
             if self._known.setdefault(id(term), term) is term:
                 self._leader.setdefault(id(term), id(term))
 
     def take(self, root: Term) -> None:
         """Take in a term that is equal, operand by operand, to one that is known."""
-        for term in operands_first(root):
+        for term in walk(root):
             if id(term) not in self._known:
                 self.add(term)
                 other = self._first.setdefault(self._key(term), term)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, Self, TypeVar
 
 from genrw.engine.types import Type
 from genrw.grammar.source import NOWHERE, Span
@@ -110,10 +110,20 @@ class Unit:
         return self.main.name if self.main is not None else self.kernels[0].name
 
 
-def walk(*roots: Node) -> Iterator[Node]:
+class HasOperands(Protocol):
+    """What graphs consist of."""
+
+    @property
+    def operands(self) -> tuple[Self, ...]: ...
+
+
+_N = TypeVar("_N", bound=HasOperands)
+
+
+def walk(*roots: _N) -> Iterator[_N]:
     """Every node reachable from the roots once, operands before users, in a fixed order."""
     seen: set[int] = set()
-    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
+    stack = [(root, False) for root in reversed(roots)]
     while stack:
         node, ready = stack.pop()
         if ready:

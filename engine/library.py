@@ -104,6 +104,15 @@ class Operator:
         """The attributes' defaults, as functions of the context."""
         return {a.name: self.scope.compile(a.default) for a in self.decl.attributes if a.default is not None}
 
+    def has_default(self, name: str, value: Any, names: Mapping[str, Any]) -> bool | None:
+        """Is an attribute's value its default? `names` are those that defaults may use; None if more is needed."""
+        if name not in self.defaults:
+            return False
+        try:
+            return bool(self.defaults[name](names) == value)
+        except (GenrwError, KeyError):
+            return None
+
     @cached_property
     def result_sort(self) -> str | None:
         """The sort of the result, None for pointwise operators, whose result is of their operands' sort."""

@@ -182,18 +182,12 @@ class _Search:
         operator = self.library.operator(node.op)
         context = self.graph.interner.context(node.attributes)
         for name, value in given.items():
-            default = operator.defaults.get(name)
-            if name not in asked and default is not None and not self._is_default(default, value, context):
+            known = name in asked or name not in operator.defaults
+            if not known and operator.has_default(name, value, context) is False:
                 why = f"`{name}` is {_text(value)}, not its default: write `..` for any"
                 self._fail(match.depth, pattern.op_span, why)
                 return None
         return found
-
-    def _is_default(self, default: Any, value: Any, context: Mapping[str, Any]) -> bool:
-        try:
-            return bool(default(context) == value)
-        except GenrwError:
-            return True
 
     def _attribute(self, attribute: AttributePattern, value: Any, match: _Match) -> _Match | None:
         wanted = attribute.value

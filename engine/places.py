@@ -21,6 +21,7 @@ from genrw.engine.layouts import kept_groups
 from genrw.engine.library import Library
 from genrw.engine.stage import Saturated
 from genrw.engine.types import Type
+from genrw.grammar.rw_tree import OpPattern, RuleDecl
 
 ELEMENT, ROW, ELSEWHERE = 0, 1, 2
 PLACES = ("element", "in_row", "elsewhere")
@@ -70,6 +71,12 @@ class Question:
     node: Node
     place: int
     space: Space | None
+
+
+def is_of_places(rule: RuleDecl, library: Library) -> bool:
+    """Does a rule say where the operands of operations have to be made?"""
+    left = rule.left
+    return isinstance(left, OpPattern) and library.find(left.op) is not None and library.role(left.op) == "made"
 
 
 Key = tuple[Any, ...]

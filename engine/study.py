@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from genrw.engine.derivation import Step, derivation
 from genrw.engine.extract import Chosen
-from genrw.engine.ir import Module, Node
+from genrw.engine.ir import Module, Node, walk
 from genrw.engine.pipeline import Batch, Options, Pipeline
-from genrw.engine.terms import Term, operands_first
+from genrw.engine.terms import Term
 from genrw.engine.types import EFFECT
 from genrw.grammar.diagnostics import GenrwError
 
@@ -64,7 +64,7 @@ class _Builder:
         """The program that a term is."""
         nodes: dict[int, Node] = {}
         taken: set[str] = set()
-        for term in operands_first(root):
+        for term in walk(root):
             nodes[id(term)] = self._node(term, [nodes[id(o)] for o in term.operands], taken)
         module = self.pipeline.with_root(self.batch.modules[0], nodes[id(root)], self.stage)
         return State(module, root, nodes)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from genrw.engine.enode import ENode
+from genrw.engine.ir import walk
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -33,22 +33,8 @@ class Terms:
     def replaced(self, root: Term, old: Term, new: Term) -> Term:
         """A term with another one in place of all occurrences of a third."""
         found = {id(old): new}
-        for term in operands_first(root):
+        for term in walk(root):
             if id(term) not in found:
                 operands = tuple(found[id(o)] for o in term.operands)
                 found[id(term)] = term if operands == term.operands else self.make(term.number, term.node, operands)
         return found[id(root)]
-
-
-def operands_first(root: Term) -> Iterator[Term]:
-    """Every term once, operands before users."""
-    seen: set[int] = set()
-    stack = [(root, False)]
-    while stack:
-        term, ready = stack.pop()
-        if ready:
-            yield term
-        elif id(term) not in seen:
-            seen.add(id(term))
-            stack.append((term, True))
-            stack.extend((o, False) for o in reversed(term.operands) if id(o) not in seen)

@@ -10,7 +10,7 @@ from genrw.engine.fusion_report import KernelReport, PlanReport, plan_report
 from genrw.engine.ir import Module
 from genrw.engine.library import Library
 from genrw.engine.pipeline import stage_rules
-from genrw.grammar.rw_tree import OpPattern, RuleDecl
+from genrw.grammar.rw_tree import RuleDecl
 from genrw.program import Program
 from genrw.terminal import write, write_table
 from genrw.tuned import measured_times
@@ -89,12 +89,6 @@ def _note(values: dict[tuple[str, str], list[str]], module: Module, stage: str, 
 def place(rule: RuleDecl) -> str:
     """Where a rule stands: file and line."""
     return f"{rule.name_span.source.name}:{rule.name_span.line}"
-
-
-def is_about_kernels(rule: RuleDecl, library: Library) -> bool:
-    """Does a rule say where a kernel makes values?"""
-    left = rule.left
-    return isinstance(left, OpPattern) and library.find(left.op) is not None and library.role(left.op) == "made"
 
 
 # ---- as text

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from genrw.engine.enode import ENode
-from genrw.engine.expr import Evaluator
+from genrw.engine.ir import walk
 from genrw.engine.recording import Part
 from genrw.engine.study import State, Study
-from genrw.engine.terms import operands_first
 from genrw.engine.text import value_names, written_value
 from genrw.grammar import gen_tree as tree
-from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.gen import print_instruction
 from genrw.program import Program
 
@@ -32,7 +29,7 @@ class Expressions:
     def _name(self, state: State, program: Program) -> None:
         values = value_names(state.module, program.library, program.context(state.module))
         named = {id(node): name for name, node in values.items()}
-        for term in operands_first(state.term):
+        for term in walk(state.term):
             name = named.get(id(state.node(term)))
             if name is not None and term.node.number is None:
                 self.labels.setdefault(term.number, name)
@@ -60,19 +57,12 @@ class Expressions:
         """An operation; attributes that have their default's value are left out."""
         if node.number is not None:
             return str(node.number)
-        defaults = self.library.operator(node.op).defaults
+        operator = self.library.operator(node.op)
         attributes = self.graph.interner.attributes(node.attributes)
         env = {**self.graph.interner.context(node.attributes), **dict(attributes)}
         shown = tuple(
             tree.Attribute(name, written_value(value))
             for name, value in attributes
-            if name not in defaults or not _is(defaults[name], value, env)
+            if not operator.has_default(name, value, env)
         )
         return print_instruction(tree.Instruction((), node.op, shown, tuple(map(tree.Ref, operands))))
-
-
-def _is(default: Evaluator, value: object, env: Mapping[str, Any]) -> bool:
-    try:
-        return bool(default(env) == value)
-    except (GenrwError, KeyError):
-        return False

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from genrw.engine.derivation import Step
 from genrw.engine.ir import Module, Unit
 from genrw.engine.pipeline import Pipeline
+from genrw.engine.places import is_of_places
 from genrw.engine.recording import Part
 from genrw.engine.study import Study, study
 from genrw.engine.terms import Term
 from genrw.engine.text import main_tree, module_tree
-from genrw.explain import is_about_kernels, place
+from genrw.explain import place
 from genrw.expressions import Expressions
 from genrw.grammar.diagnostics import error
 from genrw.grammar.gen import print_module
@@ -118,9 +119,7 @@ def _cutting_rules(module: Module, lowered: Program) -> tuple[str, ...]:
     """The rules by which the kernels of a program make their values."""
     library = lowered.library
     survived = lowered.trace.survived
-    return tuple(
-        r.name for r in library.rules if is_about_kernels(r, library) and module.name in survived.get(r.name, ())
-    )
+    return tuple(r.name for r in library.rules if is_of_places(r, library) and module.name in survived.get(r.name, ()))
 
 
 # ---- steps

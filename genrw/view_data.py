@@ -11,12 +11,12 @@ from genrw.codegen.printer import kernel_names, print_kernel
 from genrw.engine.enode import ENode
 from genrw.engine.extract import Member
 from genrw.engine.interner import attributes_key
-from genrw.engine.ir import Main, Module, Node, Unit
+from genrw.engine.ir import Main, Module, Node, Unit, walk
 from genrw.engine.pipeline import Pipeline
+from genrw.engine.places import is_of_places
 from genrw.engine.study import Study, study
-from genrw.engine.terms import operands_first
 from genrw.engine.text import main_tree, module_tree, value_names
-from genrw.explain import is_about_kernels, place
+from genrw.explain import place
 from genrw.expressions import Expressions
 from genrw.grammar import gen_tree as tree
 from genrw.grammar.gen import print_instruction, print_module
@@ -144,7 +144,7 @@ class _Collector:
         for name, key in whole.names.items():
             self._explain(key, origins.values.get(name), found, kernel.last)
         survived = lowered.trace.survived
-        makers = [r.name for r in self.library.rules if is_about_kernels(r, self.library)]
+        makers = [r.name for r in self.library.rules if is_of_places(r, self.library)]
         self.values[f"{whole.key}:"]["rules"] = [
             self._rule_number(name) for name in makers if main.name in survived.get(name, ())
         ]
@@ -254,7 +254,7 @@ class _Known:
     def __init__(self, found: Study, program: Program) -> None:
         self.study = found
         last = found.states[-1]
-        self.classes = {id(last.node(term)): term.number for term in operands_first(last.term)}
+        self.classes = {id(last.node(term)): term.number for term in walk(last.term)}
         self._written = _written(found, program)
         self.rules: dict[int, dict[str, None]] = {}
         self._come: dict[ENode, tuple[Node, ...]] = {}

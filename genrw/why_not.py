@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from genrw.engine.library import Library
 from genrw.engine.partial import why_not
-from genrw.explain import is_about_kernels, place
+from genrw.engine.places import is_of_places
+from genrw.explain import place
 from genrw.grammar.diagnostics import error
 from genrw.grammar.rw_tree import RuleDecl
 from genrw.program import Program, pipeline_of
@@ -17,7 +18,7 @@ def tell(name: str, program: Program) -> int:
     """Print, for each module at each of the rule's stages, what keeps the rule from applying, or that it applies."""
     library = program.library
     rule = _rule(name, library)
-    if is_about_kernels(rule, library):
+    if is_of_places(rule, library):
         raise error(
             f"`{name}` is asked about single operations, of which a program is cut into kernels",
             rule.name_span,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from genrw.engine.arrays import Array, Values
-from genrw.engine.ir import Node
+from genrw.engine.ir import Node, walk
 from genrw.engine.library import Library
 from genrw.engine.places import ELEMENT, ELSEWHERE, PLACES, ROW
 from genrw.engine.verify.instances import Instance, Instances, NoInstance
@@ -22,7 +22,7 @@ from genrw.engine.verify.meaning import Meaning, Meaningless
 from genrw.engine.verify.report import indented, term_text
 from genrw.engine.verify.sides import Sides, Unbuildable
 from genrw.engine.verify.values import Kind, Launch, leaf_values
-from genrw.grammar.rw_tree import OpPattern, RuleDecl
+from genrw.grammar.rw_tree import RuleDecl
 
 _DRAWS = 150
 _ONE = Launch(1, 1, 1)
@@ -35,12 +35,6 @@ class WrongPlace:
 
     reason: str
     shown: str
-
-
-def is_of_places(library: Library, rule: RuleDecl) -> bool:
-    """Does a rule say where operands have to be made?"""
-    left = rule.left
-    return isinstance(left, OpPattern) and library.find(left.op) is not None and library.role(left.op) == "made"
 
 
 def try_places(library: Library, rule: RuleDecl, count: int, seed: str) -> tuple[int, WrongPlace | None]:
@@ -103,7 +97,7 @@ class _Question:
         place = self._place(self.index)
         if not self.elements.size or not self._fits(self.asked, place):
             return None
-        made = [n for n in _walk(self.right) if self.library.role(n.op) == "made"]
+        made = [n for n in walk(self.right) if self.library.role(n.op) == "made"]
         for node in made:
             if not self._fits(node.operands[0], self._place(node.operands[1])):
                 return "an operand is made at a place that has another number of elements than the operand"
@@ -170,7 +164,3 @@ class _Question:
             raise Meaningless("no tensor")
         values = value.values
         return values.astype(np.float64) if values.dtype.kind not in "biuf" else values
-
-
-def _walk(root: Node) -> list[Node]:
-    return [root, *(inner for operand in root.operands for inner in _walk(operand))]

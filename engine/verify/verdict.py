@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from genrw.engine.library import Library
+from genrw.engine.places import is_of_places
 from genrw.engine.verify.kernels import KernelTrial
-from genrw.engine.verify.places import is_of_places, try_places
+from genrw.engine.verify.places import try_places
 from genrw.engine.verify.proof import prove, solver_is_there
 from genrw.engine.verify.report import failure_text, indented, module_text
 from genrw.engine.verify.smallest import smallest
@@ -50,7 +51,7 @@ class Verdict:
 def verify_rule(library: Library, rule: RuleDecl, options: Options) -> Verdict:
     """Look at one rule. The same rule, library and options give the same verdict."""
     if not has_meaning(library, rule):
-        if is_of_places(library, rule):
+        if is_of_places(rule, library):
             return of_places(library, rule, options)
         return of_kernels(library, rule, options)
     verdict = tried_out(library, rule, options)
