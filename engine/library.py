@@ -142,6 +142,11 @@ class Operator:
         return self.scope.compile(self.decl.cost) if self.decl.cost is not None else None
 
     @cached_property
+    def terms(self) -> dict[str, Evaluator]:
+        """What the cost is made of, by name, as functions of the attributes and the context."""
+        return {t.name: self.scope.compile(t.value) for t in self.decl.terms}
+
+    @cached_property
     def fixed_cost(self) -> float | None:
         """The cost of operators whose cost is a number or not given; None where it depends on the kernel."""
         cost = self.decl.cost

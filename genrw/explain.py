@@ -10,20 +10,22 @@ from genrw.engine.fusion_report import KernelReport, PlanReport, plan_report
 from genrw.engine.ir import Module
 from genrw.engine.library import Library
 from genrw.engine.pipeline import stage_rules
+from genrw.engine.space import with_space
 from genrw.grammar.rw_tree import RuleDecl
 from genrw.program import Program
 from genrw.terminal import write, write_table
-from genrw.tuned import measured_times
+from genrw.tuned import all_measured, of_schedule
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """One way to run a kernel: what it should take, its entries, the rules that opened it, and what it took if it was
-    measured. Times in microseconds."""
+    """One way to run a kernel: what it should take, its entries, the rules that opened it, the terms of which its cost
+    is made, and what it took if it was measured. Times in microseconds."""
 
     cost: float
     entries: Mapping[str, Any]
     rules: tuple[str, ...]
+    terms: Mapping[str, Any]
     measured: float | None = None
 
 
@@ -64,8 +66,7 @@ def _explain(program: Program) -> Explained:
         for name, made in program.trace.plans.items():
             plan = plan_report(name, made, program.units[0])
         for name, rated in program.trace.schedules.items():
-            times = measured_times(given[name], program)
-            schedules[name] = [Schedule(*entry, times.get(frozenset(entry[1].items()))) for entry in rated]
+            schedules[name] = _schedules(rated, given[name], program)
         for module in program.modules:
             _note(values.setdefault(module.name, {}), module, stage, program.library)
     name = program.units[0].name
@@ -76,6 +77,22 @@ def _explain(program: Program) -> Explained:
     )
     before = {k: tuple(v) for k, v in values.get(name, {}).items()} if cut else {}
     return Explained(plan if cut else None, before, kernels)
+
+
+def _schedules(
+    rated: Iterable[tuple[float, Mapping[str, Any], tuple[str, ...]]], module: Module, program: Program
+) -> list[Schedule]:
+    """The schedules that a stage found for a module, with what their costs are made of and what was measured."""
+    library, measured = program.library, all_measured(module, program)
+    context = program.context(with_space(module, library))
+    kernels = [op for op in library.operators.values() if op.role == "kernel"]
+    found = []
+    for cost, entries, rules in rated:
+        kernel = next(op for op in kernels if op.attributes.keys() == entries.keys())
+        terms = {name: term({**context, **entries}) for name, term in kernel.terms.items()}
+        known = of_schedule(measured, entries)
+        found.append(Schedule(cost, entries, rules, terms, known.microseconds if known is not None else None))
+    return found
 
 
 def _note(values: dict[tuple[str, str], list[str]], module: Module, stage: str, library: Library) -> None:
@@ -150,16 +167,22 @@ def _show_schedules(schedules: Iterable[Schedule], library: Library) -> None:
     entries = list(schedules[0].entries)
     measured = any(s.measured is not None for s in schedules)
     places = {rule.name: place(rule) for rule in library.rules}
+    terms = list(schedules[0].terms)
     rows = [
         [
             f"{s.cost:.2f}",
             *([_time(s.measured)] if measured else []),
+            *(_term(s.terms.get(name, "")) for name in terms),
             *(str(s.entries.get(name, "")) for name in entries),
             ", ".join(f"{r} ({places.get(r, '')})" for r in s.rules),
         ]
         for s in schedules
     ]
-    write_table(["µs", *(["measured"] if measured else []), *entries, "opened by"], rows)
+    write_table(["µs", *(["measured"] if measured else []), *terms, *entries, "opened by"], rows)
+
+
+def _term(value: object) -> str:
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
 def _time(microseconds: float | None) -> str:

@@ -16,7 +16,7 @@ from genrw.grammar.diagnostics import GenrwError, error
 from genrw.output import write_file
 from genrw.program import Program
 from genrw.terminal import progress, write, write_table
-from genrw.tuned import Database, Measured, database_path, kernel_key
+from genrw.tuned import Database, Measured, database_path, kernel_key, of_schedule
 
 
 class Case(Protocol):
@@ -148,12 +148,12 @@ def _measure(
     (module,) = kernel.modules
     key = kernel_key(module, kernel)
     rated = kernel.lower(kernel.stages[-1]).trace.schedules.get(module.name, [])[: request.best]
-    known = {_entries(m.schedule): m for m in database.of(key, device)}
+    known = database.of(key, device)
     case: Case | None = None
     measured = []
     with progress(label, len(rated)) as advance:
         for predicted, schedule, _ in rated:
-            found = known.get(_entries(schedule))
+            found = of_schedule(known, schedule)
             if found is None:
                 pinned = replace(kernel, options=replace(kernel.options, schedule=dict(schedule)))
                 try:
@@ -173,10 +173,6 @@ def _measure(
 def _timed(case: Case, schedule: Mapping[str, Any], predicted: float, times: int) -> Measured:
     problem = case.check()
     return Measured(schedule, predicted, statistics.median(case.times(times)), problem)
-
-
-def _entries(schedule: Mapping[str, Any]) -> frozenset[tuple[str, Any]]:
-    return frozenset(schedule.items())
 
 
 # ---- what is shown

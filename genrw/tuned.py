@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -123,18 +123,26 @@ class Winners:
         return self.database.best(kernel_key(module, self.program), self.device)
 
 
-def measured_times(module: Module, program: Program) -> Mapping[frozenset[tuple[str, Any]], float]:
-    """What the schedules of a kernel took, in microseconds, by their entries; nothing where nothing was measured."""
-    path = database_path()
-    if not path.is_file():
-        return {}
-    found = Database(path).of(kernel_key(module, program), None)
-    return {frozenset(m.schedule.items()): m.microseconds for m in found if m.microseconds is not None}
+def of_schedule(measured: Iterable[Measured], schedule: Mapping[str, Any]) -> Measured | None:
+    """What was measured of a schedule, if it was."""
+    return next((m for m in measured if m.schedule == schedule), None)
+
+
+def all_measured(module: Module, program: Program) -> list[Measured]:
+    """What was measured of a kernel's schedules, on the device that measured last."""
+    database = _written_before()
+    return database.of(kernel_key(module, program), None) if database is not None else []
 
 
 def with_winners(program: Program, device: str | None = None) -> Program:
     """The program with what was measured best, on a device or wherever; as it is where nothing was measured."""
-    path = database_path()
-    if not path.is_file():
+    database = _written_before()
+    if database is None:
         return program
-    return replace(program, options=replace(program.options, preferences=Winners(Database(path), program, device)))
+    return replace(program, options=replace(program.options, preferences=Winners(database, program, device)))
+
+
+def _written_before() -> Database | None:
+    """The measurements, if there were any on this machine: asking makes no file."""
+    path = database_path()
+    return Database(path) if path.is_file() else None

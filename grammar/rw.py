@@ -240,7 +240,7 @@ _GROUPS = (
     Group("an operator", _INFIX),
     Group("a pattern", _PATTERN),
     _clauses("a rule", "when with for contract replaces"),
-    _clauses("an operator", "role at commutative requires means emit device stuck called cost domain lo hi pow2"),
+    _clauses("an operator", "role at commutative requires means emit device stuck called cost terms domain lo hi pow2"),
     _clauses("an import", "when with"),
     _clauses("a monoid", "carry element identity combine finish result accumulate domain"),
 )

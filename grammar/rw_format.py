@@ -18,8 +18,8 @@ _CLAUSES = {
     "rule": frozenset({"=>", "<=>", "with", "for", "contract", "replaces"}),
     "op": frozenset(
         {
-            *("role", "at", "commutative", "requires", "means", "emit", "device", "stuck", "called", "cost", "domain"),
-            *("lo", "hi", "pow2"),
+            *("role", "at", "commutative", "requires", "means", "emit", "device", "stuck", "called", "cost"),
+            *("terms", "domain", "lo", "hi", "pow2"),
         }
     ),
     "monoid": frozenset({"carry", "element", "identity", "combine", "finish", "result", "accumulate", "domain"}),

@@ -177,6 +177,8 @@ def _op(op: OpDecl) -> Iterator[str]:
     if op.device is not None:
         yield f"  device {_show_text(op.device)}"
     yield from _expression("cost", op.cost)
+    if op.terms:
+        yield f"  terms {', '.join(f'{t.name} = {print_expr(t.value)}' for t in op.terms)}"
     yield from _domain(op.domain)
     yield from _expression("lo", op.lo)
     yield from _expression("hi", op.hi)

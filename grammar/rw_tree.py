@@ -55,7 +55,7 @@ class Requirement:
 @dataclass(frozen=True)
 class OpDecl(Declared):
     """An operator. `stuck` is what to say when no rule lowers it; `called` names its values in printed
-    kernels, with `{attribute}` holes. `family` is the placeholder of a name like `reduce_{op: monoid}` (name:
+    kernels, with `{attribute}` holes. `terms` are what its cost is made of, by name. `family` is the placeholder of a name like `reduce_{op: monoid}` (name:
     "reduce_{op}"), `family_type` what it ranges over.
 
     `result` is an expression over the operands and attributes: a dtype variable or class name alone for
@@ -79,6 +79,7 @@ class OpDecl(Declared):
     stuck: str | None = None
     called: str | None = None
     cost: Expr | None = None
+    terms: tuple[Binding, ...] = ()
     domain: tuple[Expr, ...] = ()
     lo: Expr | None = None
     hi: Expr | None = None

@@ -18,7 +18,10 @@ from genrw.grammar.rw_cut import DECLARATIONS
 OPERATOR, ATTRIBUTE, WORD, FUNCTION, VALUE, TYPE = "operator", "attribute", "keyword", "function", "value", "type"
 _IN_BRACKETS = re.compile(r"([A-Za-z_]\w*(?:\{\w*\}\w*)?)\[[^][\n]*$")
 _MEMBER = re.compile(r"([A-Za-z_]\w*)\.\w*$")
-_CLAUSES = "when with for contract replaces example gives counterexample role at commutative requires means emit device"
+_CLAUSES = (
+    "when with for contract replaces example gives counterexample role at commutative requires where means emit prec device"
+    " called stuck cost terms domain lo hi pow2 carry element identity combine finish result accumulate"
+)
 _FACTS = ("lo", "hi", "pow2", "depth", "uses", "fold", "order", "varies")
 
 

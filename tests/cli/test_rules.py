@@ -21,7 +21,7 @@ def test_explain(genrw: Command, softmax: Path) -> None:
     assert (result.status, result.err) == (0, "")
     lines = result.out.splitlines()
     assert lines[0] == "kernel main, target gfx942: the rows of {8, 100} along axis 1"
-    first = lines.index(next(line for line in lines if line.split()[:2] == ["µs", "algo"])) + 1
+    first = lines.index(next(line for line in lines if line.split()[:2] == ["µs", "bytes"])) + 1
     costs = []
     for line in lines[first:]:
         if not line:
@@ -31,6 +31,22 @@ def test_explain(genrw: Command, softmax: Path) -> None:
     assert costs == sorted(costs)
     assert len(costs) > 3
     assert any(line.startswith("simplify  widen_pointwise") and "rules/simplify/" in line for line in lines)
+
+
+def test_explain_tells_what_costs_are_made_of(genrw: Command, tmp_path: Path) -> None:
+    path = tmp_path / "sum.gen"
+    path.write_text("x = @param:x -> float{512, 256}\ny = reduce_sum[axes={1}](x)\n@return(y)\n")
+    lines = genrw("explain", path).out.splitlines()
+    table = [line.split() for line in lines if line.split()[:2] == ["µs", "bytes"] or "rules/schedule/rows.rw" in line]
+    head, *rows = table
+    seen = [dict(zip(head, row, strict=False)) for row in rows]
+    assert head[1:6] == ["bytes", "transactions", "operations", "launches", "occupancy"]
+    assert {(s["bytes"], s["launches"]) for s in seen if s["steps"] == "1"} == {(str(4 * (512 * 256 + 512)), "1")}
+    assert {s["operations"] for s in seen} == {str(512 * 256)}
+    of_block = next(s for s in seen if s["algo"] == "block")
+    assert int(of_block["transactions"]) == -(-int(of_block["bytes"]) // 64), "rows are read whole"
+    # 304 units have room for 2048 lanes each.
+    assert float(of_block["occupancy"]) == pytest.approx(int(of_block["block_size"]) * 512 / 304 / 2048, abs=0.005)
 
 
 def test_explain_names_the_rule_of_each_schedule(genrw: Command, softmax: Path) -> None:

@@ -121,6 +121,12 @@ def test_floor_division_or_comment() -> None:
     assert found.pow2 == Binary("//", Const(1), Const(2))
 
 
+def test_terms_of_a_cost() -> None:
+    found = op("f[n: int](x: T) -> T cost n * 2 terms bytes = n, cost = 2 domain n > 0")
+    assert [(t.name, t.value) for t in found.terms] == [("bytes", Name("n")), ("cost", Const(2))]
+    assert found.cost == Binary("*", Name("n"), Const(2))
+
+
 def test_documentation() -> None:
     file = parse_rw("// Head\n# of all\n\n# not\n/// one\n///  two\n\n# between\nstage s\nrule r x => y\nlet f() = 1")
     assert file.doc == "Head\nof all"
