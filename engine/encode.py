@@ -47,9 +47,10 @@ def answer_table(inputs: int, outputs: int) -> str:
     return f"answer{inputs}_{outputs}"
 
 
-@dataclass
+@dataclass(eq=False)
 class Encoded:
-    """One variant as egglog rules, and the number of its demands. `answer` is None where egglog needs no help.
+    """One variant as egglog rules, and the number of its demands. `answer` is None where egglog needs no help. No other
+    is equal to it.
 
     The rules look up the members of `classes`, and if they `name` operators these by their numbers. `recorded` says where
     they record their applications, if they do.

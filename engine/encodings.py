@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from operator import lt
 from typing import Any
 
 from genrw.engine.encode import Encoded, Spans, encode
@@ -21,24 +22,42 @@ NARROW = 4
 
 _DEMANDS_EACH = 1 << 20
 
+_GAP = 1 << 10
+"""How far apart rules are placed, so that a rule can be added between two others and these keep their places."""
+
 
 class Encodings:
-    """Encoded rules, which follow from the library alone: their numbers too, whatever was encoded before.
+    """Encoded rules, which follow from the library alone, whatever was encoded before.
 
     `keys` names a rule's direction by the number that its provenance has; `builds` are the operators that it can build.
-    Numbers are in the order of the rules. To be used from one thread.
+    Numbers are in the order of the rules, and nothing but their order counts. To be used from one thread.
     """
 
-    def __init__(self, library: Library, watched: bool = False, recorded: bool = False) -> None:
-        """Rules that are `watched` or `recorded` say more of what they do, and are slower."""
+    def __init__(
+        self, library: Library, watched: bool = False, recorded: bool = False, before: Encodings | None = None
+    ) -> None:
+        """Rules that are `watched` or `recorded` say more of what they do, and are slower. From the encodings `before` of a
+        library that shares all but rules with this one, those of the very same rules are taken over."""
         self.library, self.watched, self.recorded = library, watched, recorded
         self.keys: dict[int, str] = {}
         self.builds: dict[int, frozenset[str]] = {}
         self.spans = Spans()
-        self._places = {rule.name: place for place, rule in enumerate(library.rules)}
-        self._operator_places = {name: len(self._places) + i for i, name in enumerate(library.operators)}
+        self._operator_places = {name: place for place, name in enumerate(library.operators)}
+        self._places = _placed(library.rules, len(self._operator_places), before._places if before is not None else {})
         self._rules: dict[Any, tuple[Encoded, ...]] = {}
         self._facts: dict[str, tuple[Encoded, ...]] = {}
+        if before is not None:
+            self._take_over(before)
+
+    def _take_over(self, before: Encodings) -> None:
+        """Keep what was encoded of rules that are the same, at the same place, and of operators."""
+        self._facts = before._facts
+        old = {id(rule) for rule in before.library.rules}
+        same = {r.name for r in self.library.rules if id(r) in old and self._places[r.name] == before._places[r.name]}
+        self._rules = {key: encoded for key, encoded in before._rules.items() if key[0] in same}
+        numbers = {number for name in same for number in _numbers(self._places[name])}
+        self.keys = {number: key for number, key in before.keys.items() if number in numbers}
+        self.builds = {number: before.builds[number] for number in self.keys}
 
     def of(self, rules: Iterable[RuleDecl], arities: frozenset[int], operators: frozenset[str]) -> list[Encoded]:
         """Rules, and the facts that they ask for, for terms of some numbers of operands; `operators` can appear."""
@@ -60,7 +79,7 @@ class Encodings:
         place = self._places[rule.name]
         encoded = []
         for i, variant in enumerate(variants(rule, self.library, counts)):
-            number = 2 * place + (variant.key != rule.name)
+            number = _numbers(place)[variant.key != rule.name]
             if number not in self.keys:
                 self.keys[number] = variant.key
                 self.builds[number] = built_operators(rule, variant.key, self.library)
@@ -77,6 +96,35 @@ class Encodings:
             first = self._operator_places[name] * _DEMANDS_EACH
             self._facts[name] = tuple(encode_facts(operator, first, self.library, self.spans, RULES))
         return self._facts[name]
+
+
+def _numbers(place: int) -> tuple[int, int]:
+    """The numbers of the two directions of the rule at a place."""
+    return 2 * place, 2 * place + 1
+
+
+def _placed(rules: Sequence[RuleDecl], first: int, before: Mapping[str, int]) -> dict[str, int]:
+    """A place for each rule, in their order, from `first` on: the one that it had before where that can be kept."""
+    kept = [before[rule.name] for rule in rules if rule.name in before]
+    places: dict[str, int] = {}
+    waiting: list[str] = []
+    last = first
+    for rule in rules if all(map(lt, kept, kept[1:])) else ():
+        if rule.name not in before:
+            waiting.append(rule.name)
+            continue
+        places |= _between(waiting, last, before[rule.name])
+        last = places[rule.name] = before[rule.name]
+        waiting = []
+    places |= _between(waiting, last, last + _GAP * (len(waiting) + 1))
+    if len(set(places.values())) == len(rules):
+        return places
+    return {rule.name: first + _GAP * (i + 1) for i, rule in enumerate(rules)}
+
+
+def _between(names: Sequence[str], low: int, high: int) -> dict[str, int]:
+    """Places for names between two, as far apart as can be; some are the same if there is no room."""
+    return {name: low + (high - low) * (i + 1) // (len(names) + 1) for i, name in enumerate(names)}
 
 
 def for_arity(ruleset: str, arity: int) -> str:

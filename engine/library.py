@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
+from operator import is_
 from typing import Any
 
 from genrw.engine.expr import Evaluator, compile_expr
@@ -187,6 +188,10 @@ class Library:
     digest: str = ""
     _found: dict[str, tuple[Operator, str | None] | None] = field(default_factory=dict, repr=False)
 
+    def shares_terms(self, other: Library) -> bool:
+        """Do the libraries differ in nothing but their rules? So it is of one that another was taken over from."""
+        return self.operators is other.operators
+
     def find(self, name: str) -> tuple[Operator, str | None] | None:
         """The operator of a name and, for one of a family, the member's name (`reduce_sum`: "sum")."""
         if name not in self._found:
@@ -281,6 +286,14 @@ class Library:
         return None
 
 
+def _same_terms(some: Iterable[RuleFile], others: Iterable[RuleFile]) -> bool:
+    """Do files declare the very same things, rules aside?"""
+    first, second = (
+        [d for file in files for d in file.declarations if not isinstance(d, RuleDecl)] for files in (some, others)
+    )
+    return len(first) == len(second) and all(map(is_, first, second))
+
+
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 
 
@@ -291,9 +304,12 @@ def family_affixes(name: str) -> tuple[str, str]:
     return name[: match.start()], name[match.end() :]
 
 
-def build_library(files: Iterable[RuleFile]) -> Library:
-    """Gather declarations. Names declared twice, unknown bases and unknown class members are GenrwErrors."""
-    return _Gatherer(tuple(files)).library()
+def build_library(files: Iterable[RuleFile], before: Library | None = None) -> Library:
+    """Gather declarations. Names declared twice, unknown bases and unknown class members are GenrwErrors.
+
+    From an earlier library everything but the rules is taken over if its declarations are the same objects.
+    """
+    return _Gatherer(tuple(files)).library(before)
 
 
 class _Gatherer:
@@ -328,7 +344,9 @@ class _Gatherer:
     def _of(self, kind: type) -> dict[str, Any]:
         return self.kinds.get(kind, {})
 
-    def library(self) -> Library:
+    def library(self, before: Library | None) -> Library:
+        if before is not None and not self.problems and _same_terms(self.files, before.files):
+            return replace(before, files=self.files, rules=tuple(self._of(RuleDecl).values()))
         lets: dict[str, LetDecl] = self._of(LetDecl)
         monoids: dict[str, MonoidDecl] = self._of(MonoidDecl)
         scope = Scope(lets, monoid_functions(monoids) | LAYOUT_FUNCTIONS)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import is_
 from typing import Any, Protocol
 
 from genrw.engine.answers import RuleUse
 from genrw.engine.context import EMPTY, Record
+from genrw.engine.encode import Encoded
 from genrw.engine.encodings import Encodings
 from genrw.engine.enode import ENode
 from genrw.engine.extract import Extractor, written_nodes
@@ -29,7 +31,7 @@ from genrw.grammar.rw_tree import RuleDecl
 
 DEFAULT_POLICY = "cost"
 _ENGINES_KEPT = 64
-_EngineKey = tuple[str, frozenset[int], tuple[int, ...]]
+_EngineKey = tuple[str, frozenset[int], tuple[Encoded, ...]]
 _Asked = tuple[str, bool, frozenset[str], frozenset[int]]
 _LOWERED_KEPT = 1024
 
@@ -136,16 +138,37 @@ class Batch:
 class Pipeline:
     """Lowers modules with a library's rules. Holds one engine per stage; use it from one thread."""
 
-    def __init__(self, library: Library, *, watched: bool = False, recorded: bool = False) -> None:
+    def __init__(
+        self, library: Library, *, watched: bool = False, recorded: bool = False, before: Pipeline | None = None
+    ) -> None:
         """`watched` has the trace say of every guard what it decided and steps leave out rules, `recorded` has e-graphs
-        keep what each rule did: both at the price of speed."""
+        keep what each rule did: both at the price of speed.
+
+        `before` is a pipeline, used in the same thread and neither watched nor recorded, of a library that shares all but
+        rules with this one: what follows from unchanged rules is taken over from it.
+        """
         self.library = library
-        self._encodings = Encodings(library, watched, recorded)
+        self._encodings = Encodings(library, watched, recorded, before._encodings if before is not None else None)
         self._engines: dict[_EngineKey, StageEngine] = {}
         self._engine_keys: dict[_Asked, _EngineKey] = {}
         self._lowered: dict[Any, tuple[Unit, Trace]] = {}
+        self._staged: dict[Any, tuple[Unit, Trace]] = {}
         self._answers: dict[tuple[str, bool], dict[Any, Answer | None]] = {}
         self._stage_rules: dict[tuple[str, bool], tuple[RuleDecl, ...]] = {}
+        if before is not None:
+            self._take_over(before)
+
+    def _take_over(self, before: Pipeline) -> None:
+        """Keep engines, and what was found at stages whose rules are the same."""
+        if before.library.fusing_stage != self.library.fusing_stage:
+            return
+        rules = ((stage, stage_rules(self.library, stage), stage_rules(before.library, stage)) for stage in self.stages)
+        same = {stage for stage, some, others in rules if len(some) == len(others) and all(map(is_, some, others))}
+        self._engines = before._engines
+        self._engine_keys = {asked: key for asked, key in before._engine_keys.items() if asked[0] in same}
+        self._staged = {key: found for key, found in before._staged.items() if key[0] in same}
+        if self.library.fusing_stage in same:
+            self._answers = before._answers
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -175,7 +198,7 @@ class Pipeline:
         arities = term_arities(rules, present)
         encoded = self._encodings.of(rules, arities, reachable)
         engine = StageEngine(self.library, stage, rules, reachable, encodings=self._encodings)
-        return (stage, arities, tuple(map(id, encoded))), engine
+        return (stage, arities, tuple(encoded)), engine
 
     def _rules(self, stage: str, strict: bool) -> tuple[RuleDecl, ...]:
         key = (stage, strict)
@@ -198,11 +221,9 @@ class Pipeline:
                 lowered = self._lower(list(new.values()), names, stage, options, made)
             self._lowered.update((key, (unit, made)) for key, unit in zip(new, lowered, strict=True))
         found = [self._lowered[key] for key in keys]
-        while len(self._lowered) > _LOWERED_KEPT:
-            del self._lowered[next(iter(self._lowered))]
+        _forget(self._lowered)
         if trace is not None:
-            for made in {id(t): t for _, t in found}.values():
-                trace.add(made)
+            _add_all(trace, found)
         return [unit for unit, _ in found]
 
     def _lower(
@@ -229,7 +250,21 @@ class Pipeline:
     def _stage(
         self, units: Sequence[Unit], names: Sequence[str], stage: str, options: Options, trace: Trace
     ) -> list[Unit]:
-        """Run one stage on programs, all their kernels together."""
+        """Run one stage on programs, all their kernels together but for those that are remembered."""
+        keys = [(stage, unit_key(unit), _made_by(unit), names, options.key) for unit in units]
+        new = {key: unit for key, unit in zip(keys, units, strict=True) if key not in self._staged}
+        if new:
+            made = Trace()
+            done = self._run_stage(list(new.values()), names, stage, options, made)
+            self._staged.update((key, (unit, made)) for key, unit in zip(new, done, strict=True))
+        found = [self._staged[key] for key in keys]
+        _forget(self._staged)
+        _add_all(trace, found)
+        return [unit for unit, _ in found]
+
+    def _run_stage(
+        self, units: Sequence[Unit], names: Sequence[str], stage: str, options: Options, trace: Trace
+    ) -> list[Unit]:
         kernels = iter(self.step([m for unit in units for m in unit.kernels], stage, options, trace))
         stepped = [self._regrouped(unit, kernels, options) for unit in units]
         if stage != self.library.fusing_stage:
@@ -317,10 +352,18 @@ class Pipeline:
 
         return [attempt(lowered) for lowered in self._run(modules, stage, options, Trace(), without)]
 
-    def batch(self, modules: Sequence[Module], stage: str, options: Options, without: Sequence[str] = ()) -> Batch:
-        """The e-graph of modules, as a stage takes them, after all its rules."""
+    def batch(
+        self,
+        modules: Sequence[Module],
+        stage: str,
+        options: Options,
+        without: Sequence[str] = (),
+        engine: StageEngine | None = None,
+    ) -> Batch:
+        """The e-graph of modules, as a stage takes them, after all its rules; `engine` is theirs, if it is known."""
         contexts = [self.context(m, options) for m in modules]
-        graph = self.engine(stage, options.strict, modules).run(modules, contexts, dict(enumerate(without)))
+        engine = engine or self.engine(stage, options.strict, modules)
+        graph = engine.run(modules, contexts, dict(enumerate(without)))
         names = written_nodes(graph, modules, self.library)
         return Batch(modules, contexts, Extractor(self.library, stage, graph), names)
 
@@ -334,9 +377,10 @@ class Pipeline:
     ) -> list[Callable[[], Module]]:
         """Run a stage's rules on a batch; gives for each module what makes its result."""
         modules = [self.spaced(m, stage) for m in modules]
-        if not self.engine(stage, options.strict, modules).rules:
+        engine = self.engine(stage, options.strict, modules)
+        if not engine.rules:
             return [partial(replace, m, stage=stage) for m in modules]
-        batch = self.batch(modules, stage, options, without)
+        batch = self.batch(modules, stage, options, without, engine)
         trace.note(batch.graph, batch.modules)
         extractor, names = batch.extractor, batch.names
         pinned = self._pinned(batch.modules, extractor, options)
@@ -443,6 +487,23 @@ class Pipeline:
                     raise error(
                         f"a result of `{module.name}` is written to its parameter `{name}`", module.span, remedy
                     )
+
+
+def _made_by(unit: Unit) -> tuple[tuple[str, ...], ...]:
+    """The rules that made each value of a program: stages hand them on with values that stay."""
+    return tuple(node.rules for module in unit.kernels for node in module.nodes)
+
+
+def _forget(memory: dict[Any, tuple[Unit, Trace]]) -> None:
+    """Drop the oldest of too many programs."""
+    while len(memory) > _LOWERED_KEPT:
+        del memory[next(iter(memory))]
+
+
+def _add_all(trace: Trace, found: Iterable[tuple[Unit, Trace]]) -> None:
+    """Note what was done for programs, once for those that were lowered together."""
+    for made in {id(t): t for _, t in found}.values():
+        trace.add(made)
 
 
 def stage_rules(library: Library, stage: str) -> list[RuleDecl]:

@@ -35,7 +35,10 @@ _local = threading.local()
 def pipeline_of(library: Library) -> Pipeline:
     """The calling thread's pipeline for a library: e-graphs belong to the thread that made them."""
     known: dict[Library, Pipeline] = _local.__dict__.setdefault("pipelines", {})
-    pipeline = known.pop(library, None) or Pipeline(library)
+    pipeline = known.pop(library, None)
+    if pipeline is None:
+        before = next((p for p in reversed(known.values()) if p.library.shares_terms(library)), None)
+        pipeline = Pipeline(library, before=before)
     known[library] = pipeline
     while len(known) > _PIPELINES_KEPT:
         del known[next(iter(known))]

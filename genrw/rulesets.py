@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -20,7 +20,7 @@ from genrw.grammar.cache import cache_folder, cache_key, read_object, write_obje
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.read import read_text
 from genrw.grammar.rw import parse_rw
-from genrw.grammar.rw_tree import RuleDecl, RuleFile
+from genrw.grammar.rw_tree import Declaration, ImportDecl, RuleDecl, RuleFile
 from genrw.grammar.source import Source
 
 Texts = tuple[tuple[str, str], ...]
@@ -59,17 +59,36 @@ def rule_texts(folders: Sequence[str | Path] = (), *, shipped: bool = True) -> t
 
 @lru_cache(maxsize=8)
 def _library(groups: tuple[Texts, Texts], examples: bool) -> Library:
-    """The library of the shipped texts and of others; the rules of the latter are checked, the shipped ones were."""
+    """The library of the shipped texts and of others; the rules of the latter are checked, the shipped ones were.
+
+    What did not change since the library made last is taken over from it, checks included.
+    """
+    before = _made.get(examples)
     shipped, own = (_parsed_group(group, examples) for group in groups)
     digest = cache_key(*(part for group in groups for text in group for part in text))
-    library = replace(build_library([*shipped, *own]), digest=digest)
-    declared = {id(declaration) for file in own for declaration in file.declarations}
-    findings = check_rules(library, [rule for rule in library.rules if id(rule) in declared])
-    imports = [i for several in library.imports.values() for i in several]
-    findings += check_imports(library, [i for i in imports if id(i) in declared])
+    library = replace(build_library([*shipped, *own], before.library if before else None), digest=digest)
+    same = before is not None and before.library.shares_terms(library)
+    checked = before.checked if before is not None and same else {}
+    declared = {id(d): d for file in own for d in file.declarations}
+    new = [d for number, d in declared.items() if number not in checked]
+    findings = check_rules(library, [d for d in new if isinstance(d, RuleDecl)])
+    findings += check_imports(library, [d for d in new if isinstance(d, ImportDecl)])
     if findings:
         raise GenrwError(findings)
+    _made[examples] = _Made(library, declared)
     return library
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A library, and the declarations of which checks found nothing, by identity."""
+
+    library: Library
+    checked: Mapping[int, Declaration]
+
+
+_made: dict[bool, _Made] = {}
+"""The library made last, with examples and without."""
 
 
 def _sources(folders: Iterable[Path]) -> Iterable[Source]:
@@ -92,12 +111,26 @@ def _read(path: Path, folder: Path) -> Source:
 # ---- parsed files, remembered
 
 
+_FILES_KEPT = 1024
+_read_last: dict[tuple[str, bool], RuleFile] = {}
+"""What each file held when this process read it last, with examples and without; the ones read last."""
+
+
 def _parsed_group(texts: Texts, examples: bool) -> tuple[RuleFile, ...]:
     """The trees of rule files: together if they were parsed together before, else one by one."""
     if not texts:
         return ()
-    entry = _entry("group" if examples else "bare", *(part for text in texts for part in text))
-    return _remembered(entry) or _remember(entry, _parsed_all(texts, examples))
+    if not any((name, examples) in _read_last for name, _ in texts):
+        entry = _entry("group" if examples else "bare", *(part for text in texts for part in text))
+        files = _remembered(entry) or _remember(entry, _parsed_all(texts, examples))
+    else:
+        files = _parsed_all(texts, examples)
+    for (name, _), file in zip(texts, files, strict=True):
+        _read_last.pop((name, examples), None)
+        _read_last[name, examples] = file
+    while len(_read_last) > _FILES_KEPT:
+        _read_last.pop(next(iter(_read_last)), None)
+    return files
 
 
 def _parsed_all(texts: Texts, examples: bool) -> tuple[RuleFile, ...]:
@@ -106,8 +139,7 @@ def _parsed_all(texts: Texts, examples: bool) -> tuple[RuleFile, ...]:
     problems: list[Diagnostic] = []
     for name, text in texts:
         try:
-            file = _parsed(name, text)
-            files.append(file if examples else _without_examples(file))
+            files.append(_parsed(name, text, examples))
         except GenrwError as problem:
             problems.extend(problem.diagnostics)
     if problems:
@@ -115,15 +147,24 @@ def _parsed_all(texts: Texts, examples: bool) -> tuple[RuleFile, ...]:
     return tuple(files)
 
 
-def _parsed(name: str, text: str) -> RuleFile:
-    """The tree of a rule file, from the cache if it was parsed before."""
-    entry = _entry("file", name, text)
-    (file,) = _remembered(entry) or _remember(entry, (parse_rw(text, name),))
-    return file
+def _parsed(name: str, text: str, examples: bool) -> RuleFile:
+    """The tree of a rule file, from the cache if it was parsed before; of one that this process has read before only
+    what changed since is parsed."""
+    before = _read_last.get((name, examples))
+    if before is not None:
+        if before.span.source.text == text:
+            return before
+        file = parse_rw(text, name, before)
+    else:
+        entry = _entry("file", name, text)
+        (file,) = _remembered(entry) or _remember(entry, (parse_rw(text, name),))
+    return file if examples else _without_examples(file)
 
 
 def _without_examples(file: RuleFile) -> RuleFile:
-    declarations = tuple(replace(d, examples=()) if isinstance(d, RuleDecl) else d for d in file.declarations)
+    declarations = tuple(
+        replace(d, examples=()) if isinstance(d, RuleDecl) and d.examples else d for d in file.declarations
+    )
     return replace(file, declarations=declarations)
 
 

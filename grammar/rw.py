@@ -20,7 +20,7 @@ from genrw.grammar.recovery import Brackets, Errors
 from genrw.grammar.rw_build import Draft, RwBuilder, Stage
 from genrw.grammar.rw_cut import DECLARATIONS, Block, Cutter, Part
 from genrw.grammar.rw_print import print_declaration, print_pattern, print_rw
-from genrw.grammar.rw_tree import Declaration, Example, RuleFile
+from genrw.grammar.rw_tree import Declaration, Example, RuleDecl, RuleFile
 from genrw.grammar.source import Source, Span
 from genrw.grammar.wording import Group, Mistake, Wording, quoted
 
@@ -36,13 +36,22 @@ def parse_expr(text: str, name: str = "<expr>") -> Expr:
     return expr
 
 
-def parse_rw(text: str, name: str = "<input>") -> RuleFile:
-    """The declarations of a rule file. Raises GenrwError with all that is wrong."""
+def parse_rw(text: str, name: str = "<input>", before: RuleFile | None = None) -> RuleFile:
+    """The declarations of a rule file. Raises GenrwError with all that is wrong.
+
+    `before` is what was read of the file earlier: declarations that stand in the same place with the same text are
+    taken over from it, the same objects.
+    """
     source, errors = Source(name, text), Errors()
     cutter = Cutter(source, errors)
+    known = {_standing(d.span, d.doc, _stage_of(d)): d for d in before.declarations} if before is not None else {}
     declarations: list[Declaration] = []
     stage: str | None = None
     for part in cutter.parts:
+        found = known.get(_standing(Span(source, part.start, part.end), part.doc, _stage_at(source, part, stage)))
+        if found is not None:
+            declarations.append(found)
+            continue
         draft = errors.attempt(partial(_parse, source, cutter.masked, part.start, part.end, "declaration"))
         own: dict[str, Any] = {}
         if source.text.startswith("rule", part.start):
@@ -55,6 +64,24 @@ def parse_rw(text: str, name: str = "<input>") -> RuleFile:
             declarations.append(_declaration(source, part, draft, own))
     errors.finish()
     return RuleFile(tuple(declarations), cutter.doc, Span(source, 0, len(text)))
+
+
+def _standing(span: Span, doc: str, stage: str | None) -> tuple[Any, ...]:
+    """What a declaration, and every message about it, follows from: its place, and the text of its lines."""
+    source = span.source
+    line, column = source.position(span.start)
+    end = source.text.find("\n", span.end)
+    text = source.text[source.line_starts[line - 1] : end if end >= 0 else len(source.text)]
+    return source.name, line, column, text, doc, stage
+
+
+def _stage_of(declaration: Declaration) -> str | None:
+    return declaration.stage if isinstance(declaration, RuleDecl) else None
+
+
+def _stage_at(source: Source, part: Part, stage: str | None) -> str | None:
+    """The stage that a declaration is in: only rules are in any."""
+    return stage if source.text.startswith("rule", part.start) else None
 
 
 def declaration_tokens(source: Source, masked: str, start: int, end: int) -> list[Token]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 
 import pytest
 from support import WAVE64, load
 
 from genrw.engine.garbage import uncollected
-from genrw.engine.library import Library
+from genrw.engine.library import Library, build_library
 from genrw.engine.pipeline import Pipeline
 from genrw.engine.stage import StageEngine
 from genrw.engine.variants import term_arities
 from genrw.grammar.rw import parse_rw
+from genrw.grammar.rw_tree import RuleDecl, RuleFile
 
 UNARY = "x = @param:x -> float{{4, 5}}\ny = {}(x)\n@return(y)\n"
 
@@ -67,3 +69,66 @@ def test_collection_goes_on_after_an_error() -> None:
     with pytest.raises(ValueError, match="wrong"):
         fails()
     assert [*within, gc.isenabled()] == [False, True]
+
+
+RULES = "stage simplify\n\n{}rule two\n  neg(abs(x))\n  => {}(x)\n\nrule three\n  exp(neg(x))\n  => abs(x)\n"
+OTHERS = "stage gridwise\n\nrule far\n  neg(neg(x))\n  => x\n"
+ADDED = "rule one\n  abs(x)\n  => neg(x)\n\n"
+PROGRAM = "x = @param:x -> float{4}\na = abs(x)\nb = neg(a)\nc = exp(b)\n@return(c)\n"
+
+
+def edited(library: Library, before: Pipeline | None, first: str, second: str) -> tuple[Pipeline, tuple[RuleFile, ...]]:
+    """A pipeline of the shipped declarations, without their rules, and of few rules: after another, if there is one."""
+    terms = [
+        replace(f, declarations=tuple(d for d in f.declarations if not isinstance(d, RuleDecl))) for f in library.files
+    ]
+    known = {f.span.source.name: f for f in before.library.files} if before is not None else {}
+    texts = {"mine.rw": RULES.format(first, second), "others.rw": OTHERS}
+    own = tuple(parse_rw(text, name, known.get(name)) for name, text in texts.items())
+    made = build_library([*terms, *own], before.library if before is not None else None)
+    return Pipeline(made, before=before), own
+
+
+def test_an_edited_rule_leaves_the_engines_of_other_stages(library: Library) -> None:
+    def declared(pipeline: Pipeline) -> list[StageEngine]:
+        engines = [engine(pipeline, stage, PROGRAM) for stage in ("simplify", "gridwise")]
+        for one in engines:
+            one.run(load(PROGRAM, WAVE64, library).modules, [{}])
+        return engines
+
+    first, (mine, others) = edited(library, None, "", "exp")
+    before = declared(first)
+    second, (mine_now, others_now) = edited(library, first, "", "abs")
+    assert [a is b for a, b in zip(mine.declarations, mine_now.declarations, strict=True)] == [False, True]
+    assert others_now.declarations[0] is others.declarations[0]
+    assert second.library.shares_terms(first.library)
+    assert [a is b for a, b in zip(before, declared(second), strict=True)] == [False, True]
+
+
+def test_a_rule_that_moves_down_is_read_anew(library: Library) -> None:
+    """Messages and provenance tell its new place."""
+    first, (mine, _) = edited(library, None, "", "exp")
+    second, (mine_now, _) = edited(library, first, ADDED, "exp")
+    assert [d.name_span.line for d in mine.declarations] == [3, 7]
+    assert [d.name_span.line for d in mine_now.declarations] == [3, 7, 11]
+    assert [rule.name for rule in second.library.rules] == ["one", "two", "three", "far"]
+
+
+def test_a_rule_between_others_leaves_their_encodings(library: Library) -> None:
+    encoded = []
+    pipeline: Pipeline | None = None
+    for names in ("ac", "abc", "ac", "adc", "cad"):
+        rules = tuple(
+            parse_rw(f"stage simplify\n\nrule {n}\n  exp(neg(x))\n  => x\n", n).declarations[0] for n in names
+        )
+        known = {rule.name: rule for rule in pipeline.library.rules} if pipeline is not None else {}
+        rules = tuple(known.get(rule.name, rule) for rule in rules)
+        pipeline = Pipeline(replace(library, rules=rules), before=pipeline)
+        made = engine(pipeline, "simplify", PROGRAM)
+        made.run(load(PROGRAM, WAVE64, library).modules, [{}])
+        assert [made.keys[number] for number in sorted(made.keys)] == [rule.name for rule in rules]
+        encoded.append({e.key: e for e in made.encoded.values()})
+    first, added, removed, other, moved = encoded
+    for key in "ac":
+        assert first[key] is added[key] is removed[key] is other[key]
+        assert moved[key] is not other[key]
