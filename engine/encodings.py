@@ -37,7 +37,7 @@ class Encodings:
         self, library: Library, watched: bool = False, recorded: bool = False, before: Encodings | None = None
     ) -> None:
         """Rules that are `watched` or `recorded` say more of what they do, and are slower. From the encodings `before` of a
-        library that shares all but rules with this one, those of the very same rules are taken over."""
+        library that shares all but rules with this one, those of rules of the same wording are taken over."""
         self.library, self.watched, self.recorded = library, watched, recorded
         self.keys: dict[int, str] = {}
         self.builds: dict[int, frozenset[str]] = {}
@@ -46,22 +46,33 @@ class Encodings:
         self._places = _placed(library.rules, len(self._operator_places), before._places if before is not None else {})
         self._rules: dict[Any, tuple[Encoded, ...]] = {}
         self._facts: dict[str, tuple[Encoded, ...]] = {}
+        self._origins = {rule.name: rule for rule in library.rules}
         if before is not None:
             self._take_over(before)
 
     def _take_over(self, before: Encodings) -> None:
-        """Keep what was encoded of rules that are the same, at the same place, and of operators."""
+        """Keep what was encoded of rules of the same wording, at the same place in their order, and of operators."""
         self._facts = before._facts
-        old = {id(rule) for rule in before.library.rules}
-        same = {r.name for r in self.library.rules if id(r) in old and self._places[r.name] == before._places[r.name]}
+        same = {
+            rule.name: origin
+            for rule in self.library.rules
+            if (origin := before._origins.get(rule.name)) is not None
+            and before._places[rule.name] == self._places[rule.name]
+            and (origin is rule or (origin.wording == rule.wording and origin == rule))
+        }
+        self._origins |= same
         self._rules = {key: encoded for key, encoded in before._rules.items() if key[0] in same}
         numbers = {number for name in same for number in _numbers(self._places[name])}
         self.keys = {number: key for number, key in before.keys.items() if number in numbers}
         self.builds = {number: before.builds[number] for number in self.keys}
 
+    def origin(self, rule: RuleDecl) -> RuleDecl:
+        """The rule as it was when it was encoded: its text may have stood elsewhere."""
+        return self._origins.get(rule.name, rule)
+
     def of(self, rules: Iterable[RuleDecl], arities: frozenset[int], operators: frozenset[str]) -> list[Encoded]:
         """Rules, and the facts that they ask for, for terms of some numbers of operands; `operators` can appear."""
-        rules = tuple(rules)
+        rules = tuple(map(self.origin, rules))
         encoded = [e for rule in rules for e in self._rule(rule, arities, operators)]
         if any(_uses_ranges(rule) for rule in rules):
             present = [o for o in self.library.operators.values() if o.name in operators]

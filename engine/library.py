@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
-from operator import is_
 from typing import Any
 
 from genrw.engine.expr import Evaluator, compile_expr
@@ -19,6 +18,7 @@ from genrw.grammar.expr_tree import Call, Const, Expr, Name
 from genrw.grammar.rw_tree import (
     AttributeDecl,
     ClassDecl,
+    Declaration,
     ImportDecl,
     LetDecl,
     MonoidDecl,
@@ -286,12 +286,34 @@ class Library:
         return None
 
 
+_PLACELESS = (LetDecl, ClassDecl, PipelineDecl, TargetDecl)
+"""What no message is about once a library is made, helpers aside: these are told of where rules call them."""
+
+
 def _same_terms(some: Iterable[RuleFile], others: Iterable[RuleFile]) -> bool:
-    """Do files declare the very same things, rules aside?"""
+    """Do files declare the same things, rules aside? What messages may be about has to be the very same."""
     first, second = (
         [d for file in files for d in file.declarations if not isinstance(d, RuleDecl)] for files in (some, others)
     )
-    return len(first) == len(second) and all(map(is_, first, second))
+    if len(first) != len(second):
+        return False
+    if not all(a is b or (isinstance(a, _PLACELESS) and a == b) for a, b in zip(first, second, strict=True)):
+        return False
+    helpers = {a.name for a, b in zip(first, second, strict=True) if a is not b and isinstance(a, LetDecl)}
+    return not helpers or not _called_for(helpers, first)
+
+
+def _called_for(helpers: set[str], declarations: Sequence[Declaration]) -> bool:
+    """May anything but rules call the helpers, directly or through others? So it seems if calls stand in their text."""
+    size = 0
+    while size < len(helpers):
+        size = len(helpers)
+        call = re.compile(rf"\b(?:{'|'.join(sorted(helpers))})\s*\(")
+        users = [d for d in declarations if d.name not in helpers and call.search(d.span.text)]
+        if not all(isinstance(user, LetDecl) for user in users):
+            return True
+        helpers = helpers | {user.name for user in users}
+    return False
 
 
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
@@ -307,7 +329,8 @@ def family_affixes(name: str) -> tuple[str, str]:
 def build_library(files: Iterable[RuleFile], before: Library | None = None) -> Library:
     """Gather declarations. Names declared twice, unknown bases and unknown class members are GenrwErrors.
 
-    From an earlier library everything but the rules is taken over if its declarations are the same objects.
+    From an earlier library everything but the rules is taken over if it is the same; messages about helpers may then be
+    about the place where they stood before.
     """
     return _Gatherer(tuple(files)).library(before)
 

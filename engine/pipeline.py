@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import is_
 from typing import Any, Protocol
 
 from genrw.engine.answers import RuleUse
@@ -27,6 +26,7 @@ from genrw.engine.stage import Saturated, StageEngine
 from genrw.engine.structure import unit_key
 from genrw.engine.variants import term_arities
 from genrw.grammar.diagnostics import GenrwError, error
+from genrw.grammar.moved import told_again
 from genrw.grammar.rw_tree import RuleDecl
 
 DEFAULT_POLICY = "cost"
@@ -162,13 +162,19 @@ class Pipeline:
         """Keep engines, and what was found at stages whose rules are the same."""
         if before.library.fusing_stage != self.library.fusing_stage:
             return
-        rules = ((stage, stage_rules(self.library, stage), stage_rules(before.library, stage)) for stage in self.stages)
-        same = {stage for stage, some, others in rules if len(some) == len(others) and all(map(is_, some, others))}
+        same = {stage for stage in self.stages if self._same_rules(before, stage)}
         self._engines = before._engines
         self._engine_keys = {asked: key for asked, key in before._engine_keys.items() if asked[0] in same}
         self._staged = {key: found for key, found in before._staged.items() if key[0] in same}
         if self.library.fusing_stage in same:
             self._answers = before._answers
+
+    def _same_rules(self, before: Pipeline, stage: str) -> bool:
+        """Has a stage the same rules as before, with the same encodings?"""
+        some, others = self._rules(stage, False), before._rules(stage, False)
+        return len(some) == len(others) and all(
+            self._encodings.origin(a) is before._encodings.origin(b) for a, b in zip(some, others, strict=True)
+        )
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -197,7 +203,8 @@ class Pipeline:
         rules, reachable = relevant_rules(self.library, self._rules(stage, strict), operators)
         arities = term_arities(rules, present)
         encoded = self._encodings.of(rules, arities, reachable)
-        engine = StageEngine(self.library, stage, rules, reachable, encodings=self._encodings)
+        origins = map(self._encodings.origin, rules)
+        engine = StageEngine(self.library, stage, origins, reachable, encodings=self._encodings)
         return (stage, arities, tuple(encoded)), engine
 
     def _rules(self, stage: str, strict: bool) -> tuple[RuleDecl, ...]:
@@ -294,7 +301,7 @@ class Pipeline:
     def _asked(self, modules: Sequence[Module], options: Options, trace: Trace) -> Saturated:
         """What the rules of the fusing stage make of modules: questions about those of the same names."""
         engine = self.engine(self.library.fusing_stage or "", options.strict, modules)
-        graph = engine.run(modules, [self.context(m, options) for m in modules])
+        graph = self._saturated(engine, modules, [self.context(m, options) for m in modules])
         trace.note(graph, modules)
         return graph
 
@@ -363,9 +370,22 @@ class Pipeline:
         """The e-graph of modules, as a stage takes them, after all its rules; `engine` is theirs, if it is known."""
         contexts = [self.context(m, options) for m in modules]
         engine = engine or self.engine(stage, options.strict, modules)
-        graph = engine.run(modules, contexts, dict(enumerate(without)))
+        graph = self._saturated(engine, modules, contexts, without)
         names = written_nodes(graph, modules, self.library)
         return Batch(modules, contexts, Extractor(self.library, stage, graph), names)
+
+    def _saturated(
+        self,
+        engine: StageEngine,
+        modules: Sequence[Module],
+        contexts: Sequence[Mapping[str, Any]],
+        without: Sequence[str] = (),
+    ) -> Saturated:
+        """Run an engine, whose rules may have stood elsewhere when they were encoded."""
+        try:
+            return engine.run(modules, contexts, dict(enumerate(without)))
+        except GenrwError as problem:
+            raise told_again(problem, self.library.files) from None
 
     def spaced(self, module: Module, stage: str) -> Module:
         """The module as a stage takes it: with its space once programs are cut into kernels."""

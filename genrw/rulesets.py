@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
@@ -20,7 +20,7 @@ from genrw.grammar.cache import cache_folder, cache_key, read_object, write_obje
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.read import read_text
 from genrw.grammar.rw import parse_rw
-from genrw.grammar.rw_tree import Declaration, ImportDecl, RuleDecl, RuleFile
+from genrw.grammar.rw_tree import ImportDecl, RuleDecl, RuleFile
 from genrw.grammar.source import Source
 
 Texts = tuple[tuple[str, str], ...]
@@ -67,24 +67,30 @@ def _library(groups: tuple[Texts, Texts], examples: bool) -> Library:
     shipped, own = (_parsed_group(group, examples) for group in groups)
     digest = cache_key(*(part for group in groups for text in group for part in text))
     library = replace(build_library([*shipped, *own], before.library if before else None), digest=digest)
-    same = before is not None and before.library.shares_terms(library)
-    checked = before.checked if before is not None and same else {}
-    declared = {id(d): d for file in own for d in file.declarations}
-    new = [d for number, d in declared.items() if number not in checked]
+    checked = before.checked if before is not None and before.library.shares_terms(library) else frozenset()
+    declared = [d for file in own for d in file.declarations if isinstance(d, RuleDecl | ImportDecl)]
+    new = [d for d in declared if _wording(d) not in checked]
     findings = check_rules(library, [d for d in new if isinstance(d, RuleDecl)])
     findings += check_imports(library, [d for d in new if isinstance(d, ImportDecl)])
     if findings:
         raise GenrwError(findings)
-    _made[examples] = _Made(library, declared)
+    _made[examples] = _Made(library, frozenset(map(_wording, declared)))
     return library
+
+
+def _wording(declaration: RuleDecl | ImportDecl) -> tuple[str, str | None, str]:
+    """What findings follow from, where all other declarations are the same."""
+    if isinstance(declaration, RuleDecl):
+        return declaration.wording
+    return declaration.span.source.name, None, declaration.span.text
 
 
 @dataclass(frozen=True)
 class _Made:
-    """A library, and the declarations of which checks found nothing, by identity."""
+    """A library, and the declarations of which checks found nothing."""
 
     library: Library
-    checked: Mapping[int, Declaration]
+    checked: frozenset[tuple[str, str | None, str]]
 
 
 _made: dict[bool, _Made] = {}

@@ -15,6 +15,7 @@ from genrw.grammar.expr import print_expr
 from genrw.grammar.expr_tree import Expr
 from genrw.grammar.gen import parse_attributes, parse_gen_slice
 from genrw.grammar.gen_tree import Attribute, File
+from genrw.grammar.moved import moved
 from genrw.grammar.parsing import Language, token_span
 from genrw.grammar.recovery import Brackets, Errors
 from genrw.grammar.rw_build import Draft, RwBuilder, Stage
@@ -39,18 +40,18 @@ def parse_expr(text: str, name: str = "<expr>") -> Expr:
 def parse_rw(text: str, name: str = "<input>", before: RuleFile | None = None) -> RuleFile:
     """The declarations of a rule file. Raises GenrwError with all that is wrong.
 
-    `before` is what was read of the file earlier: declarations that stand in the same place with the same text are
-    taken over from it, the same objects.
+    `before` is what was read of the file earlier: declarations of the same text are taken over from it, those that stand
+    in the same place as the same objects.
     """
     source, errors = Source(name, text), Errors()
     cutter = Cutter(source, errors)
-    known = {_standing(d.span, d.doc, _stage_of(d)): d for d in before.declarations} if before is not None else {}
+    known = {(d.span.text, _stage_of(d)): d for d in before.declarations} if before is not None else {}
     declarations: list[Declaration] = []
     stage: str | None = None
     for part in cutter.parts:
-        found = known.get(_standing(Span(source, part.start, part.end), part.doc, _stage_at(source, part, stage)))
+        found = known.get((source.text[part.start : part.end], _stage_at(source, part, stage)))
         if found is not None:
-            declarations.append(found)
+            declarations.append(_taken_over(found, source, part))
             continue
         draft = errors.attempt(partial(_parse, source, cutter.masked, part.start, part.end, "declaration"))
         own: dict[str, Any] = {}
@@ -66,13 +67,19 @@ def parse_rw(text: str, name: str = "<input>", before: RuleFile | None = None) -
     return RuleFile(tuple(declarations), cutter.doc, Span(source, 0, len(text)))
 
 
-def _standing(span: Span, doc: str, stage: str | None) -> tuple[Any, ...]:
-    """What a declaration, and every message about it, follows from: its place, and the text of its lines."""
+def _taken_over(found: Declaration, source: Source, part: Part) -> Declaration:
+    """What was read of the same text earlier, at its place now."""
+    if _lines(found.span) == _lines(Span(source, part.start, part.end)) and found.doc == part.doc:
+        return found
+    return replace(moved(found, source, part.start - found.span.start), doc=part.doc)
+
+
+def _lines(span: Span) -> tuple[Any, ...]:
+    """All that a message about a part of the text shows: its place, and its lines."""
     source = span.source
     line, column = source.position(span.start)
     end = source.text.find("\n", span.end)
-    text = source.text[source.line_starts[line - 1] : end if end >= 0 else len(source.text)]
-    return source.name, line, column, text, doc, stage
+    return source.name, line, column, source.text[source.line_starts[line - 1] : end if end >= 0 else len(source.text)]
 
 
 def _stage_of(declaration: Declaration) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from genrw.grammar.expr_tree import Expr
 from genrw.grammar.gen_tree import Attribute, File
@@ -262,10 +263,15 @@ class RuleDecl(Declared):
     replaces: bool = False
     examples: tuple[Example, ...] = ()
 
-    @property
+    @cached_property
     def stages(self) -> tuple[str, ...]:
         """The stages at which the rule runs, by name."""
         return tuple((self.stage or "").replace(",", " ").split())
+
+    @property
+    def wording(self) -> tuple[str, str | None, str]:
+        """What the rule does follows from: rules of one wording differ in their places and documentation only."""
+        return self.span.source.name, self.stage, self.span.text
 
 
 Declaration = OpDecl | MonoidDecl | TargetDecl | LetDecl | ClassDecl | PipelineDecl | RuleDecl | ImportDecl

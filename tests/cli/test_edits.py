@@ -97,7 +97,23 @@ def mistake(text: str, rule: RuleDecl, _: Random) -> str:
     return f"{text[:at]}no_such_{text[at:]}"
 
 
-RULE_EDITS: tuple[Callable[[str, RuleDecl, Random], str], ...] = (comment, removal, copy, move, guard, mistake)
+def failure(text: str, rule: RuleDecl, _: Random) -> str:
+    """A guard that fails only when it is asked."""
+    if rule.guard is None:
+        return removal(text, rule, _)
+    at = rule.guard.span.start
+    return f"{text[:at]}1 // 0 > 1 and {text[at:]}"
+
+
+RULE_EDITS: tuple[Callable[[str, RuleDecl, Random], str], ...] = (
+    comment,
+    removal,
+    copy,
+    move,
+    guard,
+    mistake,
+    failure,
+)
 
 
 def edit_rule(rules: Path, used: Collection[str], choice: Random) -> tuple[Path, str]:
@@ -138,3 +154,18 @@ def test_edits_in_one_process(tmp_path: Path, seed: int) -> None:
         if undo is not None and "@return" not in told:
             undo[0].write_text(undo[1])
     assert len(seen) > EDITS / 3
+
+
+@pytest.mark.parametrize(("guard", "number"), [("n == 1000", "n // 0"), ("n in [1000]", "n / 0"), ("n > 9", "half(n)")])
+def test_what_fails_is_told_of_where_it_stands_now(tmp_path: Path, guard: str, number: str) -> None:
+    """A rule, or the helper that it calls, has moved since it was encoded; the e-graph or Python finds the mistake."""
+    program, rules = tmp_path / "a.gen", tmp_path / "rules"
+    program.write_text("x = @param:x -> float{64, 1000}\ns = reduce_sum[axes={1}](x)\n@return(s)\n")
+    shutil.copytree(shipped_folder(), rules, ignore=lambda _, names: [n for n in names if n.startswith("__")])
+    rule = f"rule mine\n  imul(a, {{n}}) when {guard}\n  => imul(a, {{{number}}})\n"
+    first = f"stage final\n\nlet half(n) = n / 0\n\n{rule}"
+    for text in (first, f"\n\n{first}", first.replace("\nrule", "\n# moved\nrule"), first):
+        (rules / "mine.rw").write_text(text)
+        told = outcome(program, rules)
+        assert "mine.rw:" in told
+        assert told == outcome_of_new_process(program, rules)
