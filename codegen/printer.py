@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from genrw.codegen.lane_loops import KEPT, Line, Loop, Variable, lane_loops, straight
 from genrw.codegen.monoid_text import cpp_type, monoid_struct, struct_name
@@ -25,6 +24,7 @@ from genrw.codegen.ranges import index_ranges, index_type
 from genrw.codegen.recompute import choose_recomputed
 from genrw.engine.cpp_expr import cpp_expr, cpp_number
 from genrw.engine.dtypes import DTYPES
+from genrw.engine.emit_text import emit_text
 from genrw.engine.ir import Module, Node
 from genrw.engine.library import Library, Operator
 from genrw.engine.monoids import element_type
@@ -265,16 +265,6 @@ def identifier(name: str, otherwise: str) -> str:
 def _kernel_identifier(name: str) -> str:
     text = identifier(name, "kernel")
     return f"{text}_" if text in _C_FUNCTIONS else text
-
-
-_ENVIRONMENT = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, keep_trailing_newline=False)
-_TEMPLATES: dict[str, jinja2.Template] = {}
-
-
-def _template(text: str) -> jinja2.Template:
-    if text not in _TEMPLATES:
-        _TEMPLATES[text] = _ENVIRONMENT.from_string(text)
-    return _TEMPLATES[text]
 
 
 class Text(str):
@@ -692,11 +682,8 @@ class _Printer:
             if not folded.node.type.size:
                 return name
             env[operator.operand(0).name] = name
-        try:
-            text = _template(operator.decl.emit).render(env)
-        except jinja2.TemplateError as problem:
-            raise error(f"the `emit` of `{operator.name}` fails: {problem}", operator.decl.name_span) from None
-        return self._rounded(operator, node, Text(text, operator.decl.precedence or "atom"))
+        text = Text(emit_text(operator.decl, env), operator.decl.precedence or "atom")
+        return self._rounded(operator, node, text)
 
     def _typed(self, item: Placed, inside: set[int] | None, operator: Operator, outer: str) -> Text:
         """An operand; pointwise operators take half and bf16 as float."""
@@ -798,13 +785,14 @@ def _rendered(
     """A kernel's whole text; `members` are those of the struct of its lanes' variables, None if it has no such."""
     one_line = ", ".join(parameters)
     shown = one_line if len(one_line) < 90 else (",\n" + " " * (len(frame["name"]) + 1)).join(parameters)
-    made = _template(_kernel_template()).render(frame, parameters=shown, body="\n".join(lines), members=members)
+    made = _kernel_template().render(frame, parameters=shown, body="\n".join(lines), members=members)
     return made + "\n"
 
 
 @cache
-def _kernel_template() -> str:
-    return (Path(__file__).parent / "templates" / "kernel.hip").read_text(encoding="utf-8")
+def _kernel_template() -> jinja2.Template:
+    text = (Path(__file__).parent / "templates" / "kernel.hip").read_text(encoding="utf-8")
+    return jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False).from_string(text)
 
 
 def kernel_names(modules: Iterable[Module]) -> list[str]:

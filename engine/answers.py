@@ -10,6 +10,7 @@ from genrw.engine.build import complete
 from genrw.engine.context import CONTEXT_NAMES
 from genrw.engine.dtypes import DTYPES
 from genrw.engine.expr import Evaluator, free_names
+from genrw.engine.functions import describe
 from genrw.engine.infer import TypeProblem, infer
 from genrw.engine.interner import CONTEXT_SHIFT, Interner, attributes_key
 from genrw.engine.ir import Attributes
@@ -19,6 +20,9 @@ from genrw.engine.variants import Variant, leaves
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.expr_tree import Binary, Expr, Name
 from genrw.grammar.rw_tree import Binding, NumberPattern, OpPattern, Pattern, VarPattern
+
+_MOST_ALTERNATIVES = 1 << 14
+"""How many combinations of its `for` variables a rule may have for one match."""
 
 
 @dataclass
@@ -136,12 +140,26 @@ class Answerer:
         """Every combination of the `for` variables; a later one may depend on an earlier."""
         choices: list[dict[str, Any]] = [{}]
         for name, source in self.loops:
-            choices = [
-                {**choice, name: value}
-                for choice in choices
-                for value in source(_Lazy({**env, **choice}, self.computed))
-            ]
+            found = []
+            for choice in choices:
+                values = source(_Lazy({**env, **choice}, self.computed))
+                self._check_alternatives(values, len(found))
+                found += [{**choice, name: value} for value in values]
+            choices = found
         return choices
+
+    def _check_alternatives(self, values: Any, others: int) -> None:
+        """GenrwError if what a `for` runs over is no list, or makes too many combinations with the others."""
+        rule = self.variant.rule
+        span = rule.for_[0].value.span
+        if not isinstance(values, tuple):
+            raise error(f"`for` of rule `{rule.name}` runs over {describe(values)}, not over a list", span)
+        if others + len(values) > _MOST_ALTERNATIVES:
+            raise error(
+                f"the alternatives of rule `{rule.name}` are more than {_MOST_ALTERNATIVES}",
+                span,
+                "narrow what `for` runs over",
+            )
 
     def _compute(self, env: dict[str, Any]) -> bool:
         """Evaluate guard and `with`; values computed are added to `env`. False if the guard refuses."""

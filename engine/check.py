@@ -90,11 +90,14 @@ class _RuleCheck:
         )
 
     def _attributes(self, node: OpPattern, operator: Operator, left: bool) -> Iterator[Diagnostic]:
-        given = {a.name for a in node.attributes}
+        given: set[str] = set()
         for attribute in node.attributes:
             if attribute.name not in operator.attributes:
                 names = ", ".join(operator.attributes) or "none"
                 yield Diagnostic(f"`{node.op}` has no attribute `{attribute.name}`", attribute.span, f"it has {names}")
+            if attribute.name in given:
+                yield Diagnostic(f"`{attribute.name}` is given twice", attribute.span, "remove one")
+            given.add(attribute.name)
         if node.open_attributes:
             return
         for name, decl in operator.attributes.items():

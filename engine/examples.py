@@ -1,18 +1,17 @@
 """A rule's own examples, run: the rule, alone, makes one program equal to the other.
 
-An example needs no `@return`: what no other instruction uses is its result. Values of lanes, indices and operators that
-are legal at no stage may all be results.
+What the programs of examples are, `example_programs` says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from genrw.engine.build import build_module
 from genrw.engine.context import EMPTY, Record
 from genrw.engine.encodings import Encodings
+from genrw.engine.example_programs import program_of
 from genrw.engine.ir import Module, Node, walk
 from genrw.engine.kernels import parameter_names
 from genrw.engine.library import Library
@@ -23,7 +22,6 @@ from genrw.grammar import gen_tree as tree
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.rw_tree import Example, RuleDecl
 
-DEFAULT_TARGET = "gfx942"
 DEFAULT_POLICY = "cost"
 
 
@@ -33,11 +31,6 @@ def run_example(library: Library, rule: RuleDecl, example: Example) -> Diagnosti
         return _Trial(library, rule, example).verdict()
     except GenrwError as problem:
         return problem.diagnostics[0]
-
-
-def example_module(library: Library, rule: RuleDecl, example: Example) -> Module:
-    """The program that an example begins with; GenrwError if it cannot be built."""
-    return _Trial(library, rule, example).module(example.before)
 
 
 def example_graphs(library: Library, rule: RuleDecl, example: Example) -> Iterator[tuple[str, Saturated]]:
@@ -91,13 +84,7 @@ class _Trial:
         return Diagnostic(message, self.example.span)
 
     def module(self, file: tree.File) -> Module:
-        """The program of an example, with what its brackets say of its surroundings."""
-        written = file.modules[-1]
-        instructions = tuple(_returning(written.instructions))
-        whole = replace(written, instructions=instructions, attributes=self.example.context)
-        modules = {m.name: m for m in file.modules[:-1]} | {whole.name: whole}
-        module = build_module(whole, self.library, DEFAULT_TARGET, modules, fragment=True)
-        return replace(module, root=_bare(module.root, self.library), target=module.target or DEFAULT_TARGET)
+        return program_of(self.library, self.example, file)
 
     def _context(self, module: Module) -> Mapping[str, Any]:
         policy = next(
@@ -120,27 +107,10 @@ def _with_own_space(module: Module, library: Library) -> Module:
         return module
 
 
-def _returning(instructions: Sequence[tree.Instruction]) -> list[tree.Instruction]:
-    """The instructions, with a return of what none of them uses if they have none of their own."""
-    if any(i.op == "@return" for i in instructions):
-        return list(instructions)
-    used = {o.name for i in instructions for o in i.operands if isinstance(o, tree.Ref)}
-    names = [n for i in instructions for n in (i.names or (i.op.removeprefix("@"),)) if n not in used]
-    operands = tuple(tree.Ref(name) for name in names)
-    return [*instructions, tree.Instruction((), "@return", operands=operands, span=instructions[-1].span)]
-
-
-def _bare(root: Node, library: Library) -> Node:
-    """A kernel is its own root."""
-    if len(root.operands) == 1 and library.role(root.operands[0].op) == "kernel":
-        return root.operands[0]
-    return root
-
-
 def find(graph: Saturated, root: Node, library: Library) -> int | None:
-    """The class of a saturated e-graph that holds a term of its first kernel, if any does."""
+    """The class of a saturated e-graph that holds a term of its first kernel, if any does; what rules replaced is there."""
     known: dict[Any, int] = {}
-    for number, nodes in graph.classes.items():
+    for number, nodes in (*graph.replaced.items(), *graph.classes.items()):
         for node in nodes:
             known[node.number if node.number is not None else (node.op, node.attributes, node.operands)] = number
     constant = library.boundary("number").name

@@ -30,6 +30,7 @@ from genrw.grammar.rw_tree import LetDecl
 from genrw.grammar.source import Span
 
 DEPTH_LIMIT = 200
+_MOST_LISTED = 16
 
 Lets = Mapping[str, LetDecl]
 
@@ -167,12 +168,17 @@ def check_expr(
     for node, local in walk_free(expr):
         if isinstance(node, Name):
             if node.name not in local and node.name not in names and node.name not in DTYPES:
-                remedy = did_you_mean(node.name, {*names, *local})
+                remedy = did_you_mean(node.name, {*names, *local}) or _known({*names, *local})
                 found.append(Diagnostic(f"unknown name `{node.name}`", node.span, remedy))
         elif isinstance(node, Call):
             diagnostic = check_call(node, lets, table)
             found += [diagnostic] if diagnostic else []
     return sorted(found, key=lambda diagnostic: diagnostic.span.start if diagnostic.span else 0)
+
+
+def _known(names: Collection[str]) -> str | None:
+    """A remedy that lists the names there are, if they are few."""
+    return f"one may name {', '.join(sorted(names))}" if 0 < len(names) <= _MOST_LISTED else None
 
 
 def check_call(call: Call, lets: Lets, functions: Mapping[str, Function]) -> Diagnostic | None:
@@ -185,7 +191,8 @@ def check_call(call: Call, lets: Lets, functions: Mapping[str, Function]) -> Dia
         return None if count == wanted else _wrong_count(name, arity, count, remedy, call.span)
     function = functions.get(name)
     if function is None:
-        return Diagnostic(f"unknown function `{name}`", call.span, did_you_mean(name, {*functions, *lets}))
+        remedy = did_you_mean(name, {*functions, *lets}) or f"declare it: let {name}(…) = …"
+        return Diagnostic(f"unknown function `{name}`", call.span, remedy)
     if function.accepts(count):
         return None
     return _wrong_count(name, function.arity(), count, function.signature, call.span)

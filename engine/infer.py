@@ -99,7 +99,7 @@ def _match_operands(operator: Operator, name: str, operands: Sequence[Type], lab
         want = decl.dtype
         if want is None or not type_.dtype:
             continue
-        if want in bounds or _is_variable(want):
+        if want in bounds or is_variable(want):
             known = dtypes.setdefault(want, type_.dtype)
             first = bound_by.setdefault(want, labels[i])
             if known != type_.dtype:
@@ -118,7 +118,8 @@ def _match_operands(operator: Operator, name: str, operands: Sequence[Type], lab
     return dtypes
 
 
-def _is_variable(dtype: str) -> bool:
+def is_variable(dtype: str) -> bool:
+    """Is an operand's element type a variable: one capital letter?"""
     return len(dtype) == 1 and dtype.isupper()
 
 
@@ -155,15 +156,20 @@ def _check_requirements(operator: Operator, env: Mapping[str, Any], labels: Sequ
 
 
 def _fill(message: str, env: Mapping[str, Any], labels: Mapping[str, str]) -> str:
-    """A message with its `{x}` and `{x.rank}` holes filled."""
-    parts = message.split("{")
-    text = parts[0]
-    for part in parts[1:]:
-        hole, _, after = part.partition("}")
+    """A message with its `{x}` and `{x.rank}` holes filled; one of an unknown member stays as it is."""
+    for hole in holes(message):
         base, _, member = hole.partition(".")
-        value = env[base].member(member) if member else labels.get(base, env.get(base))
-        text += show(value) + after
-    return text
+        try:
+            value = env[base].member(member) if member else labels.get(base, env.get(base))
+        except (KeyError, AttributeError):
+            continue
+        message = message.replace(f"{{{hole}}}", show(value))
+    return message
+
+
+def holes(message: str) -> list[str]:
+    """What stands between braces in the message of a requirement."""
+    return [part.partition("}")[0] for part in message.split("{")[1:]]
 
 
 def show(value: Any) -> str:
@@ -223,13 +229,13 @@ def _broadcast(name: str, operands: Sequence[Type], labels: Sequence[str]) -> tu
 
 
 # How many parts a declared result of each sort has, from and to.
-_PARTS = {"effect": (0, 0), "index": (0, 1), "like": (1, 1), "tensor": (2, 3), "buffer": (2, 2)}
-_PARTS |= dict.fromkeys(("scalar", "array", "value"), (1, 2))
+RESULT_PARTS = {"effect": (0, 0), "index": (0, 1), "like": (1, 1), "tensor": (2, 3), "buffer": (2, 2)}
+RESULT_PARTS |= dict.fromkeys(("scalar", "array", "value"), (1, 2))
 
 
 def _declared_result(operator: Operator, env: Mapping[str, Any]) -> Type:
     sort = operator.result_sort
-    least, most = _PARTS.get(str(sort), (0, -1))
+    least, most = RESULT_PARTS.get(str(sort), (0, -1))
     if not least <= len(operator.result_args) <= most:
         raise _bad_result(operator, f"`{sort}` of {len(operator.result_args)} parts", "a result type")
     try:

@@ -48,6 +48,21 @@ ROLES = {
 }
 
 
+PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "fold": (("operand",),),
+    "index_map": (("operand",), ("scattered",)),
+    "element": (("operand",), ("operand",)),
+    "made": (("operand",), ("operand",)),
+    "place": (("element", "in_row", "elsewhere"),),
+    "read": (("operand",), ("operand",)),
+    "write": (("operand",), ("operand",), ("operand",)),
+    "sync": (("wave", "block"),),
+    "index_leaf": (("attribute",), ("attribute",), ("attribute",)),
+    "boundary": (("input", "constant", "scalar", "number", "result", "effects", "call"), ("kernel",)),
+}
+"""What the parts of a role may be, in order: an operand, an attribute, or one of some words."""
+LEAST_PARTS = {"fold": 1, "element": 2, "made": 2, "place": 1, "read": 2, "write": 2, "sync": 1, "boundary": 1}
+"""How many parts of a role have to be named."""
 LAUNCH_PARTS = ("call", "kernel")
 """The parts of the operator by which a main module calls its kernels."""
 
@@ -281,9 +296,12 @@ class Library:
         """The operators of a class or role; None if there is no such class."""
         if class_name in self.classes:
             return self.classes[class_name]
-        if class_name in ROLES:
-            return frozenset(name for name in self.names if self.role(name) == class_name)
-        return None
+        return self._by_role[class_name] if class_name in ROLES else None
+
+    @cached_property
+    def _by_role(self) -> dict[str, frozenset[str]]:
+        """The operators of each role."""
+        return {role: frozenset(name for name in self.names if self.role(name) == role) for role in ROLES}
 
 
 _PLACELESS = (LetDecl, ClassDecl, PipelineDecl, TargetDecl)

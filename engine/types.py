@@ -33,6 +33,11 @@ class Type:
         """Element strides, worked out for packed tensors."""
         return packed_strides(self.lens) if self.strides is None else self.strides
 
+    @property
+    def described_as(self) -> str:
+        """What a value of the type is, as messages say it."""
+        return f"{'an' if self.sort[0] in 'aei' else 'a'} {self.sort}"
+
     def member(self, name: str) -> object:
         """A member as expressions name it (`x.lens`); KeyError if there is none."""
         if name == "type":

@@ -13,6 +13,7 @@ from pathlib import Path
 import lark
 
 from genrw.engine.check import check_rules
+from genrw.engine.check_declarations import check_declarations
 from genrw.engine.check_imports import check_imports
 from genrw.engine.library import Library, build_library
 from genrw.grammar import expr_tree, gen_tree, rw_tree, source
@@ -72,6 +73,7 @@ def _library(groups: tuple[Texts, Texts], examples: bool) -> Library:
     new = [d for d in declared if _wording(d) not in checked]
     findings = check_rules(library, [d for d in new if isinstance(d, RuleDecl)])
     findings += check_imports(library, [d for d in new if isinstance(d, ImportDecl)])
+    findings += check_declarations(library, [declaration for file in own for declaration in file.declarations])
     if findings:
         raise GenrwError(findings)
     _made[examples] = _Made(library, frozenset(map(_wording, declared)))

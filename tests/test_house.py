@@ -27,6 +27,8 @@ ELSEWHERE = {
     "grammar/rw_print.py": CLAUSES,
     "grammar/rw_format.py": ("op", "at", "identity"),
     "engine/check.py": ("position",),
+    "engine/check_declarations.py": ("identity",),
+    "engine/emit_text.py": ("share",),
     "engine/foreign.py": ("position",),
     "engine/variants.py": ("position",),
     "engine/stage.py": ("op", "load"),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from genrw.engine.check import check_rules
+from genrw.engine.check_declarations import DeclarationChecks
 from genrw.engine.check_imports import check_imports
+from genrw.engine.example_programs import check_examples
 from genrw.engine.library import Library
 from genrw.engine.lint.finding import Finding
 from genrw.engine.lint.growth import endless
@@ -41,6 +44,8 @@ def lint(library: Library) -> list[Finding]:
         *constant_guards(library, sound),
         *unused(library),
     ]
+    if not malformed:
+        found += _examples(library)
     order = {file.span.source.name: i for i, file in enumerate(library.files)}
     return sorted(dict.fromkeys(found), key=lambda f: _place(f, order))
 
@@ -51,8 +56,18 @@ def _malformed(library: Library) -> list[Finding]:
             yield from (Finding(MALFORMED, rule.name, diagnostic) for diagnostic in check_rules(library, [rule]))
         for name, declared in library.imports.items():
             yield from (Finding(MALFORMED, name, diagnostic) for diagnostic in check_imports(library, declared))
+        checks = DeclarationChecks(library)
+        for declared in (d for file in library.files for d in file.declarations):
+            yield from (Finding(MALFORMED, declared.name, diagnostic) for diagnostic in checks.of(declared))
 
     return list(told())
+
+
+def _examples(library: Library) -> Iterator[Finding]:
+    for rule in library.rules:
+        for told in check_examples(library, rule):
+            remedy = told.remedy or "mend the example's program"
+            yield Finding("example", rule.name, replace(told, remedy=remedy))
 
 
 def _place(found: Finding, order: dict[str, int]) -> tuple[int, int]:

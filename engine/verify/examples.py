@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from genrw.engine.examples import example_module
+from genrw.engine.example_programs import program_of
 from genrw.engine.ir import Module, Node
 from genrw.engine.library import Library
 from genrw.engine.variants import pattern_operators
@@ -27,7 +27,7 @@ def example_modules(library: Library, rule: RuleDecl) -> Iterator[Module]:
     """The programs that a rule's examples and counterexamples begin with, as far as they can be built."""
     for example in rule.examples:
         try:
-            yield example_module(library, rule, example)
+            yield program_of(library, example, example.before)
         except GenrwError:
             continue
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from genrw.editor.symbols import Occurrence, program_names, rule_names
 from genrw.engine.build import build_file, module_values
 from genrw.engine.check import check_rules
+from genrw.engine.check_declarations import check_declarations
 from genrw.engine.check_imports import check_imports
 from genrw.engine.ir import Node
 from genrw.engine.library import Library, build_library
@@ -136,6 +137,7 @@ class Project:
             declared = {id(d) for d in tree.declarations}
             told = check_rules(library, [rule for rule in library.rules if id(rule) in declared])
             told += check_imports(library, [d for d in tree.declarations if isinstance(d, ImportDecl)])
+            told += check_declarations(library, tree.declarations)
             found.diagnostics = self._here(told, path)
         return found
 

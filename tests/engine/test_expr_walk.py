@@ -100,12 +100,12 @@ def test_check_finds_all() -> None:
     found = [(d.message, d.span.text if d.span else "", d.remedy) for d in check_expr(expr, {"axes"}, lets)]
     assert found == [
         ("unknown name `axs`", "axs", "did you mean `axes`?"),
-        ("unknown function `nop`", "nop(q)", None),
-        ("unknown name `q`", "q", None),
+        ("unknown function `nop`", "nop(q)", "declare it: let nop(…) = …"),
+        ("unknown name `q`", "q", "one may name axes"),
         ("`twice` takes 1 argument, not 2", "twice(1, 2)", "twice(a)"),
         ("`len` takes 1 argument, not 0", "len()", "len(xs: list) -> int"),
         ("unknown function `lenn`", "lenn([d])", "did you mean `len`?"),
-        ("unknown name `d`", "d", None),
+        ("unknown name `d`", "d", "one may name axes"),
     ]
     assert check_expr(parse_expr("[d for d in axes][0] + len(axes) + itemsize(half)"), {"axes"}, lets) == []
 

@@ -45,12 +45,16 @@ def test_what_is_told_of_a_broken_file(name: str, request: pytest.FixtureRequest
         expected.write_text(found)
     assert found == expected.read_text()
     assert found, "a broken file has findings"
+    for finding in found.split("\n[")[1:]:
+        assert "^" in finding, "a finding has a caret"
+        assert "\n  help: " in finding, "a finding has a remedy"
 
 
 def test_every_kind_is_told_of_some_file() -> None:
     kinds = {line[1 : line.index("]")] for path in (HERE / "broken").glob("*.txt") for line in _heads(path)}
     assert kinds == {
-        *("declaration", "duplicate", "subsumed", "unreachable", "not lowered", "stage", "loop", "unused", "guard")
+        *("declaration", "duplicate", "subsumed", "unreachable", "not lowered", "stage", "loop", "unused", "guard"),
+        "example",
     }
 
 

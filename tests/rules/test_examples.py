@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -38,3 +39,34 @@ def test_rule_is_documented(rule: RuleDecl) -> None:
     assert rule.doc, f"{rule.name} has no `///` line that says what holds"
     assert any(e.after for e in rule.examples), f"{rule.name} has no example"
     assert rule.guard is None or any(not e.after for e in rule.examples), f"{rule.name} has no counterexample"
+
+
+REPLACING = """
+stage simplify
+
+rule short
+  add(abs(abs(x)), y)
+  => add(abs(x), y)
+  replaces
+  example
+    x = @param:x -> float{4}
+    y = @param:y -> float{4}
+    a = abs(x)
+    b = abs(a)
+    z = add(b, y)
+    w = exp(z)
+  gives
+    x = @param:x -> float{4}
+    y = @param:y -> float{4}
+    a = abs(x)
+    b = abs(a)
+    z = add(b, y)
+    w = exp(z)
+"""
+
+
+def test_what_a_rule_replaced_is_still_equal(tmp_path: Path) -> None:
+    (tmp_path / "mine.rw").write_text(REPLACING)
+    library = load_library([tmp_path])
+    rule = next(rule for rule in library.rules if rule.name == "short")
+    assert run_example(library, rule, rule.examples[0]) is None

@@ -1,0 +1,84 @@
+"""The `emit` texts of operators: templates of C++ with holes and choices.
+
+Rules may come from strangers, so a template can do nothing but that: no loops, calls, filters or assignments, no attributes
+that begin with `_`, no products but of numbers. What it takes to fill in grows with its length alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import jinja2
+from jinja2 import meta, nodes
+from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
+
+from genrw.grammar.diagnostics import error
+from genrw.grammar.rw_tree import OpDecl
+
+_ALLOWED = (
+    *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.If),
+    *(nodes.Name, nodes.Const, nodes.Tuple, nodes.List, nodes.Getattr, nodes.Getitem, nodes.Slice),
+    *(nodes.CondExpr, nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not),
+    *(nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Neg, nodes.Pos, nodes.Concat),
+)
+"""All that stands in a template that is nothing but text, holes and choices."""
+_LONGEST = 1 << 16
+GIVEN = ("result", "type", "share", "target")
+"""What templates may name besides operands and attributes: the value's name and type, the loop's variable, the target."""
+_REMEDY = "write text, {{ … }} and {% if … %}; no loops, calls or filters"
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """A sandbox in which `*` and `%` are for numbers: of texts and lists they would be as long as one likes."""
+
+    intercepted_binops = frozenset({"*", "%"})
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        if not all(isinstance(value, int | float) for value in (left, right)):
+            raise SecurityError(f"`{operator}` takes numbers")
+        return super().call_binop(context, operator, left, right)
+
+
+_ENVIRONMENT = _Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=False)
+_ENVIRONMENT.globals.clear()
+
+
+def emit_text(declared: OpDecl, values: Mapping[str, Any]) -> str:
+    """The `emit` text of an operator, filled in. GenrwError for a template that cannot be."""
+    with _told(declared):
+        return _template(declared.emit or "").render(values)
+
+
+def check_emit_text(declared: OpDecl) -> None:
+    """GenrwError for an operator whose `emit` is no such template."""
+    known = {o.name for o in declared.operands} | {a.name for a in declared.attributes} | {declared.family}
+    with _told(declared):
+        _template(declared.emit or "")
+        for name in sorted(meta.find_undeclared_variables(_ENVIRONMENT.parse(declared.emit or ""))):
+            if name not in known and name not in GIVEN:
+                raise jinja2.UndefinedError(f"there is no `{name}`")
+
+
+@contextmanager
+def _told(declared: OpDecl) -> Iterator[None]:
+    """Whatever a template does wrong, down to nesting that overflows the stack, as a diagnostic."""
+    try:
+        yield
+    except Exception as problem:
+        why = "it is nested too deeply" if isinstance(problem, RecursionError) else str(problem)
+        raise error(f"the `emit` of `{declared.name}` fails: {why}", declared.name_span, _REMEDY) from None
+
+
+@lru_cache(maxsize=1024)
+def _template(text: str) -> jinja2.Template:
+    """A template, compiled; raises for one that is more than holes and choices."""
+    if len(text) > _LONGEST:
+        raise SecurityError(f"it is longer than {_LONGEST} characters")
+    tree = _ENVIRONMENT.parse(text)
+    for node in tree.find_all(nodes.Node):
+        if not isinstance(node, _ALLOWED):
+            raise SecurityError(f"its line {node.lineno} has a `{type(node).__name__.lower()}`")
+    return _ENVIRONMENT.from_string(tree)
