@@ -196,6 +196,11 @@ class Pipeline:
             del self._engines[next(iter(self._engines))]
         return engine
 
+    def prepare(self) -> None:
+        """Clear away what the last programs left in the engines: to be called when there is time."""
+        for engine in self._engines.values():
+            engine.prepare()
+
     def _made_engine(
         self, stage: str, strict: bool, operators: frozenset[str], present: frozenset[int]
     ) -> tuple[_EngineKey, StageEngine]:

@@ -35,6 +35,8 @@ from genrw.grammar.source import NOWHERE
 _LOAD = "load"
 _ITERATIONS_A_STEP = 8
 _CALM_GROWTH = 1.5
+_NODES_LEFT = 2000
+"""How many nodes may stay until the next run clears them away. Clearing takes time, which a single run then saves."""
 _ALL: Mapping[int, str] = {}
 
 
@@ -128,12 +130,15 @@ class StageEngine:
         self.keys: dict[int, str] = {}
         self.arities: frozenset[int] = frozenset()
         self.wide: list[int] = []
+        self._nodes = 0
+        self._pushed = self._used = False
 
     # ---- declarations
 
     def _declare(self, present: frozenset[int]) -> None:
         """A fresh e-graph with all rules, for programs with operations of `present` numbers of operands."""
         arities = term_arities(self.rules, present)
+        self._pushed = self._used = False
         self._folder = tempfile.TemporaryDirectory(prefix="genrw-", dir=_memory_folder())
         self.folder = self._folder.name
         self.graph = egg.EGraph(fact_directory=self.folder)
@@ -219,13 +224,32 @@ class StageEngine:
             self._declare(present)
         interner = Interner(list(contexts))
         ids = _number_nodes(modules)
-        self._run(egg.Push(1))
+        self._empty()
+        self._used = True
         try:
             self._load(modules, interner, ids, without)
             answered = self._saturate(interner, len(modules))
             return self._read(interner, ids, answered)
         finally:
-            self._run(egg.Pop(self.encodings.spans(NOWHERE), 1))
+            if self._nodes > _NODES_LEFT:
+                self._pop()
+
+    def prepare(self) -> None:
+        """Clear away what the last run left, if there was one: the next run then begins sooner."""
+        if self._used:
+            self._empty()
+
+    def _empty(self) -> None:
+        """A copy of the e-graph with rules and nothing else, to be used once."""
+        if self._used:
+            self._pop()
+        if not self._pushed:
+            self._run(egg.Push(1))
+            self._pushed = True
+
+    def _pop(self) -> None:
+        self._run(egg.Pop(self.encodings.spans(NOWHERE), 1))
+        self._pushed = self._used = False
 
     def _load(
         self, modules: Sequence[Module], interner: Interner, ids: Mapping[int, int], without: Mapping[int, str]
@@ -317,11 +341,12 @@ class StageEngine:
         return egg.RunSchedule(egg.Repeat(sp, count, egg.Sequence(sp, [egg.Run(sp, egg.RunConfig(s)) for s in sets])))
 
     def _size(self) -> int:
-        """How many nodes there are; notes in `wide` which of many operands."""
+        """How many nodes there are; notes that, and in `wide` which of many operands."""
         sizes = self._run(egg.PrintSize(self.encodings.spans(NOWHERE), None))[0].sizes
         found = {name: size for name, size in sizes if name.startswith("N")}
         self.wide = [k for k in sorted(self.arities) if k > NARROW and found.get(constructor(k))]
-        return sum(found.values())
+        self._nodes = sum(found.values())
+        return self._nodes
 
     def _exhausted(self, report: Any, why: str) -> Exception:
         names = {r.name: r for r in self.rules}

@@ -89,6 +89,24 @@ def edited(library: Library, before: Pipeline | None, first: str, second: str) -
     return Pipeline(made, before=before), own
 
 
+def test_a_run_begins_with_nothing_of_the_last(library: Library) -> None:
+    """Whether the last run failed, was cleared away before, or is cleared away now."""
+    pipeline = Pipeline(library)
+    modules = [load(UNARY.format(name), WAVE64, library).modules for name in ("exp", "neg", "exp")]
+    made = engine(pipeline, "simplify", UNARY.format("exp"))
+
+    def classes(number: int) -> set[tuple[str, ...]]:
+        found = made.run(modules[number], [{}]).classes.values()
+        return {tuple(sorted(node.op for node in nodes)) for nodes in found}
+
+    first = classes(0)
+    pipeline.prepare()
+    assert classes(1) != first
+    with pytest.raises(IndexError):
+        made.run([*modules[0], *modules[1]], [])
+    assert classes(2) == first
+
+
 def test_an_edited_rule_leaves_the_engines_of_other_stages(library: Library) -> None:
     def declared(pipeline: Pipeline) -> list[StageEngine]:
         engines = [engine(pipeline, stage, PROGRAM) for stage in ("simplify", "gridwise")]
