@@ -321,12 +321,15 @@ class StageEngine:
         for _ in range(self.limits.rounds):
             wide = self.wide
             # What grows fast is watched closely: memory could be gone before the next look.
-            report = self._run(self._rounds(1 if size > _CALM_GROWTH * before else _ITERATIONS_A_STEP))[0].report
+            steps = 1 if size > _CALM_GROWTH * before else _ITERATIONS_A_STEP
+            report = self._run(self._rounds(steps))[0].report
             if self.watched:
                 answered.note_time(report)
+            # A step that changes nothing is the last.
+            settled = not report.updated or len(report.iterations) < steps * len(self._sets(wide))
             new = self._answer(interner, answered)
             before, size = size, self._size()
-            if not report.updated and not new and wide == self.wide:
+            if settled and not new and wide == self.wide:
                 return answered
             if time.monotonic() - started > self.limits.seconds:
                 raise self._exhausted(report, f"took more than {self.limits.seconds:.0f} s")
@@ -337,8 +340,12 @@ class StageEngine:
     def _rounds(self, count: int) -> Any:
         """Run all rules that can match so many times."""
         sp = self.encodings.spans(NOWHERE)
-        sets = [RULES, *(for_arity(RULES, k) for k in self.wide)]
+        sets = self._sets(self.wide)
         return egg.RunSchedule(egg.Repeat(sp, count, egg.Sequence(sp, [egg.Run(sp, egg.RunConfig(s)) for s in sets])))
+
+    def _sets(self, wide: Sequence[int]) -> list[str]:
+        """The rulesets that run where there are terms of some large numbers of operands."""
+        return [RULES, *(for_arity(RULES, k) for k in wide)]
 
     def _size(self) -> int:
         """How many nodes there are; notes that, and in `wide` which of many operands."""

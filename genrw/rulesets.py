@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -111,15 +112,49 @@ def _sources(folders: Iterable[Path]) -> Iterable[Source]:
 
 
 def _read(path: Path, folder: Path) -> Source:
-    source = read_text(path)
+    source = _text_of(path)
     shipped = folder == shipped_folder()
     return Source(f"rules/{path.relative_to(folder).as_posix()}", source.text) if shipped else source
+
+
+def _text_of(path: Path) -> Source:
+    """What a file holds; read again only if it may have been written since it was read last."""
+    try:
+        status = path.stat()
+    except OSError:
+        return read_text(path)
+    written = max(status.st_mtime_ns, status.st_ctime_ns)
+    stamp = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    known = _texts.pop(path, None)
+    # Of a file written just before it was read, a later write could leave the same stamp.
+    fresh = known is not None and known.stamp == stamp and known.read > written + _CLOCK_STEP
+    text = known if known is not None and fresh else _Text(stamp, time.time_ns(), read_text(path))
+    _texts[path] = text
+    while len(_texts) > _FILES_KEPT:
+        _texts.pop(next(iter(_texts)), None)
+    return text.source
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A file's text, its stamp before it was read, and when that was, in nanoseconds."""
+
+    stamp: tuple[int, ...]
+    read: int
+    source: Source
+
+
+_CLOCK_STEP = 2 * 10**9
+"""Nanoseconds, as many as file systems count together."""
+
+_FILES_KEPT = 1024
+_texts: dict[Path, _Text] = {}
+"""The files read last."""
 
 
 # ---- parsed files, remembered
 
 
-_FILES_KEPT = 1024
 _read_last: dict[tuple[str, bool], RuleFile] = {}
 """What each file held when this process read it last, with examples and without; the ones read last."""
 

@@ -74,3 +74,13 @@ def test_names_may_not_be_declared_again(tmp_path: Path) -> None:
     (tmp_path / "again.rw").write_text("stage simplify\n\nrule skip_rounding\n  neg(neg(x))\n  => x\n")
     with pytest.raises(GenrwError, match="`skip_rounding` is declared twice"):
         load_library([tmp_path])
+
+
+def test_a_file_written_again_is_read_again(tmp_path: Path) -> None:
+    """However soon, and with the size and the time of before."""
+    path = tmp_path / "mine.rw"
+    long_ago = 10**9
+    for name in ("some", "more", "else", "last"):
+        path.write_text(RULE.replace("mine", name))
+        os.utime(path, (long_ago, long_ago))
+        assert name in {rule.name for rule in load_library([tmp_path], examples=False).rules}
