@@ -80,7 +80,7 @@ def test_a_file_written_again_is_read_again(tmp_path: Path) -> None:
     """However soon, and with the size and the time of before."""
     path = tmp_path / "mine.rw"
     long_ago = 10**9
-    for name in ("some", "more", "else", "last"):
+    for name in ("some", "more", "then", "last"):
         path.write_text(RULE.replace("mine", name))
         os.utime(path, (long_ago, long_ago))
         assert name in {rule.name for rule in load_library([tmp_path], examples=False).rules}
