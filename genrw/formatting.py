@@ -6,17 +6,16 @@ import difflib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from genrw.folders import PROGRAM, RULES, visible_files
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.gen import parse_gen
 from genrw.grammar.gen_format import format_gen
-from genrw.grammar.read import read_text
+from genrw.grammar.read import read_regular
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_format import format_rw
 from genrw.grammar.source import Source
 from genrw.output import write_file
 from genrw.terminal import write
-
-RULES, PROGRAM = ".rw", ".gen"
 
 
 def formatted(source: Source) -> str:
@@ -39,7 +38,7 @@ def format_files(paths: Sequence[Path], check: bool, diff: bool) -> int:
     changed: list[str] = []
     for path in _files(paths):
         try:
-            source = read_text(path)
+            source = read_regular(path)
             text = formatted(source)
         except GenrwError as problem:
             problems += problem.diagnostics
@@ -66,8 +65,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
     """The files named, and in folders all that are written in one of the two languages."""
     for path in paths or (Path("."),):
         if path.is_dir():
-            found = (p for ending in (PROGRAM, RULES) for p in path.rglob(f"*{ending}"))
-            yield from sorted(p for p in found if not any(part.startswith(".") for part in p.relative_to(path).parts))
+            yield from sorted(visible_files(path, PROGRAM, RULES))
         elif path.suffix not in (RULES, PROGRAM):
             raise error(f"{path} is neither a {PROGRAM} nor a {RULES} file")
         else:

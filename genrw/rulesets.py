@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
@@ -17,10 +16,10 @@ from genrw.engine.check import check_rules
 from genrw.engine.check_declarations import check_declarations
 from genrw.engine.check_imports import check_imports
 from genrw.engine.library import Library, build_library
+from genrw.folders import rule_files
 from genrw.grammar import expr_tree, gen_tree, rw_tree, source
 from genrw.grammar.cache import cache_folder, cache_key, read_object, write_object
-from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
-from genrw.grammar.read import read_text
+from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import ImportDecl, RuleDecl, RuleFile
 from genrw.grammar.source import Source
@@ -54,7 +53,7 @@ def unchecked_library(folders: Sequence[str | Path] = (), *, shipped: bool = Tru
 
 def rule_texts(folders: Sequence[str | Path] = (), *, shipped: bool = True) -> tuple[Texts, Texts]:
     """The rule files of a call, the shipped ones and those of the folders, each a name and a text."""
-    groups = (_sources([shipped_folder()] if shipped else []), _sources(map(Path, folders)))
+    groups = (_sources([shipped_folder()] if shipped else []), _sources([Path(folder) for folder in folders]))
     own, others = (tuple((s.name, s.text) for s in group) for group in groups)
     return own, others
 
@@ -100,61 +99,16 @@ _made: dict[bool, _Made] = {}
 """The library made last, with examples and without."""
 
 
-def _sources(folders: Iterable[Path]) -> Iterable[Source]:
-    for folder in folders:
-        if not folder.is_dir():
-            raise error(f"there is no folder `{folder}`", remedy="name a folder of .rw files")
-        found = sorted(folder.rglob("*.rw"))
-        if not found:
-            raise GenrwError(Diagnostic(f"the folder `{folder}` has no .rw files"))
-        for path in found:
-            yield _read(path, folder)
-
-
-def _read(path: Path, folder: Path) -> Source:
-    source = _text_of(path)
-    shipped = folder == shipped_folder()
-    return Source(f"rules/{path.relative_to(folder).as_posix()}", source.text) if shipped else source
-
-
-def _text_of(path: Path) -> Source:
-    """What a file holds; read again only if it may have been written since it was read last."""
-    try:
-        status = path.stat()
-    except OSError:
-        return read_text(path)
-    written = max(status.st_mtime_ns, status.st_ctime_ns)
-    stamp = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-    known = _texts.pop(path, None)
-    # Of a file written just before it was read, a later write could leave the same stamp.
-    fresh = known is not None and known.stamp == stamp and known.read > written + _CLOCK_STEP
-    text = known if known is not None and fresh else _Text(stamp, time.time_ns(), read_text(path))
-    _texts[path] = text
-    while len(_texts) > _FILES_KEPT:
-        _texts.pop(next(iter(_texts)), None)
-    return text.source
-
-
-@dataclass(frozen=True)
-class _Text:
-    """A file's text, its stamp before it was read, and when that was, in nanoseconds."""
-
-    stamp: tuple[int, ...]
-    read: int
-    source: Source
-
-
-_CLOCK_STEP = 2 * 10**9
-"""Nanoseconds, as many as file systems count together."""
-
-_FILES_KEPT = 1024
-_texts: dict[Path, _Text] = {}
-"""The files read last."""
+def _sources(folders: Sequence[Path]) -> Iterator[Source]:
+    for folder, found in rule_files(folders):
+        shipped = folder == shipped_folder()
+        yield Source(f"rules/{Path(found.name).relative_to(folder).as_posix()}", found.text) if shipped else found
 
 
 # ---- parsed files, remembered
 
 
+_FILES_KEPT = 1024
 _read_last: dict[tuple[str, bool], RuleFile] = {}
 """What each file held when this process read it last, with examples and without; the ones read last."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from genrw.api import load_source
-from genrw.formatting import RULES
+from genrw.folders import RULES
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.read import read_text
 from genrw.program import DEFAULT_TARGET, pipeline_of

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+import stat
+from collections.abc import Callable
 from typing import BinaryIO
 
 from genrw.grammar.diagnostics import error
@@ -14,10 +15,30 @@ _LARGEST = 64 * 2**20
 
 def read_text(path: str | os.PathLike[str]) -> Source:
     """The text of a file in UTF-8, named by its path. Raises GenrwError if there is none to be had."""
+    return _read(path, os.open, _LARGEST)
+
+
+def read_regular(path: str | os.PathLike[str], largest: int = _LARGEST) -> Source:
+    """The same of a file that somebody else put there: one that is no plain file, or larger, is refused, and none is
+    waited for."""
+    return _read(path, _open_regular, largest)
+
+
+def _open_regular(name: str, flags: int) -> int:
+    """Open a plain file. Of others, opening a pipe would wait for a writer, and a device may have no end."""
+    handle = os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):  # what is said of a directory, `open` knows
+        return handle
+    os.close(handle)
+    raise OSError("it is no plain file")
+
+
+def _read(path: str | os.PathLike[str], opener: Callable[[str, int], int], largest: int) -> Source:
     name = os.fspath(path)
     try:
-        with Path(name).open("rb") as file:
-            return read_stream(file, name)
+        with open(name, "rb", opener=opener) as file:
+            return read_stream(file, name, largest)
     except FileNotFoundError:
         raise error(f"there is no file {name}") from None
     except IsADirectoryError:
@@ -26,11 +47,11 @@ def read_text(path: str | os.PathLike[str]) -> Source:
         raise error(f"{name!r} cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
 
 
-def read_stream(stream: BinaryIO, name: str) -> Source:
+def read_stream(stream: BinaryIO, name: str, largest: int = _LARGEST) -> Source:
     """The text of an open file in UTF-8. Raises GenrwError if it is none or too large."""
-    data = stream.read(_LARGEST + 1)
-    if len(data) > _LARGEST:
-        raise error(f"{name} is larger than {_LARGEST // 2**20} MiB")
+    data = stream.read(largest + 1) or b""
+    if len(data) > largest:
+        raise error(f"{name} is larger than {largest // 2**20} MiB")
     return Source(name, _decode(name, data))
 
 

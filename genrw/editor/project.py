@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 from genrw.editor.symbols import Occurrence, program_names, rule_names
@@ -19,11 +20,11 @@ from genrw.engine.check_imports import check_imports
 from genrw.engine.ir import Node
 from genrw.engine.library import Library, build_library
 from genrw.engine.lint.check import lint
-from genrw.formatting import PROGRAM, RULES
+from genrw.folders import PROGRAM, RULES, visible_files
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.gen import parse_gen
 from genrw.grammar.gen_tree import File
-from genrw.grammar.read import read_text
+from genrw.grammar.read import read_regular
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import ImportDecl, RuleFile
 from genrw.program import DEFAULT_TARGET
@@ -175,7 +176,7 @@ class Project:
         }
         for program in programs:
             try:
-                text = self.open[program] if program in self.open else read_text(program).text
+                text = self.open[program] if program in self.open else read_regular(program).text
                 yield program, list(program_names(parse_gen(text, str(program))))
             except GenrwError:
                 continue
@@ -194,10 +195,7 @@ def forget() -> None:
 
 
 def _programs(root: Path) -> list[Path]:
-    found = (
-        p for p in root.rglob(f"*{PROGRAM}") if not any(part.startswith(".") for part in p.relative_to(root).parts)
-    )
-    return [p.resolve() for _, p in zip(range(_FILES), found, strict=False)]
+    return [p.resolve() for p in islice(visible_files(root, PROGRAM), _FILES)]
 
 
 def _least(trees: list[RuleFile]) -> Library:

@@ -20,8 +20,9 @@ from genrw.editor.about import declaration_of, hover
 from genrw.editor.positions import Positions
 from genrw.editor.project import Analysis, Project, forget
 from genrw.editor.symbols import FUNCTION, LET, LOCAL, OPERATOR, RENAMED, Occurrence
-from genrw.formatting import RULES, formatted
-from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
+from genrw.folders import RULES, require_folder
+from genrw.formatting import formatted
+from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.read import read_text
 from genrw.grammar.source import Source, Span
 
@@ -302,8 +303,7 @@ def _location(server: Server, path: Path, span: Span) -> lsp.Location:
 def serve(folders: Sequence[Path], shipped: bool) -> int:
     """Answer an editor until it is done."""
     for folder in folders:
-        if not folder.is_dir():
-            raise error(f"there is no folder `{folder}`", remedy="name a folder of .rw files")
+        require_folder(folder)
     # The server closes what it reads and writes; the process still has its own.
     with open(os.dup(sys.stdin.fileno()), "rb") as asked, open(os.dup(sys.stdout.fileno()), "wb") as answered:
         make_server(folders, shipped).start_io(asked, answered)

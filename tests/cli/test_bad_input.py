@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -167,3 +169,43 @@ def test_a_schedule_that_is_not_legal(genrw: Command) -> None:
     result = genrw("lower", "-", "--schedule", "algo=block", stdin=program)
     assert_told(result.status, result.out, result.err, "no legal schedule of module `main` has algo=block")
     assert "  help: `algo` may be flat\n" in result.err
+
+
+def test_files_that_strangers_put_into_a_folder(genrw: Command, tmp_path: Path) -> None:
+    """None is waited for, none is read without end, and one that is a text is only read."""
+    places = {
+        "pipe.rw": lambda path: os.mkfifo(path),
+        "endless.rw": lambda path: path.symlink_to("/dev/zero"),
+        "nowhere.rw": lambda path: path.symlink_to(tmp_path / "missing"),
+        "itself.rw": lambda path: path.symlink_to(path),
+        "folder.rw": lambda path: path.mkdir(),
+        "large.rw": lambda path: path.write_bytes(b"#" * ((1 << 20) + 1)),
+        "nulls.rw": lambda path: path.write_bytes(b"\0" * 4096),
+        "two_bytes.rw": lambda path: path.write_text("stage simplify\n", encoding="utf-16"),
+        "latin.rw": lambda path: path.write_text("# é\n", encoding="latin-1"),
+        "comments.rw": lambda path: path.write_text("///\n" * (1 << 18)),
+        "brackets.rw": lambda path: path.write_text("rule r " + "f(" * (1 << 18)),
+        "quotes.rw": lambda path: path.write_text('rule r x when "' + '\\"' * (1 << 18)),
+    }
+    for name, make in places.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        make(folder / name)
+        began = time.process_time()
+        for command in (("rules", "check"), ("lower", "-")):
+            result = genrw(*command, "--rules", folder, stdin=f"{X}@return(x)\n")
+            assert_told(result.status, result.out, result.err, name)
+        assert time.process_time() - began < 20, name
+
+
+def test_more_rules_than_anybody_writes(genrw: Command, tmp_path: Path) -> None:
+    for i in range(5):
+        (tmp_path / f"{i}.rw").write_text("# \n" * (349_000))
+    result = genrw("rules", "check", "--rules", tmp_path)
+    assert_told(result.status, result.out, result.err, "are larger than 4 MiB together")
+
+
+def test_ends_of_lines_and_a_byte_order_mark(genrw: Command, tmp_path: Path) -> None:
+    text = "stage simplify\n\n/// Five times.\nrule five\n  neg(neg(neg(neg(neg(x))))) when x.rank > 1\n  => neg(x)\n"
+    (tmp_path / "a.rw").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    assert genrw("lower", "-", "--rules", tmp_path, stdin=f"{X}@return(x)\n").status == 0
