@@ -411,7 +411,7 @@ def cover(
 
     settings = _settings(target, strict, schedule, plan, rules, no_shipped_rules)
     request = Request(as_json, html, xml, data)
-    return cover_files([_load(name, settings) for name in programs or ()], settings, request)
+    return cover_files({name: _load(name, settings) for name in programs or ()}, settings, request)
 
 
 # ---- shared steps

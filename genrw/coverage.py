@@ -57,7 +57,9 @@ class Seen:
 class Row:
     """What was seen of one rule in one direction. `refused` is None for a rule without guard.
 
-    `stages` tells the stages of the rule apart. A row is `stale` where only another form of the rule was seen.
+    `stages` tells the stages of the rule apart. A row is `stale` where only another form of the rule was seen. `programs`
+    are those of this run, by their labels, in which the rule made a value of a stage's result, or without it that would be
+    another one: the one that showed it first.
     """
 
     rule: RuleDecl
@@ -68,6 +70,7 @@ class Row:
     refused: int | None
     stages: Mapping[str, Seen] = field(default_factory=dict)
     stale: bool = False
+    programs: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -93,8 +96,9 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One module taken through one stage; `made` are the rules that made values of the result."""
+    """One module of a program taken through one stage; `made` are the rules that made values of the result."""
 
+    program: str
     before: Module
     after: Module
     stage: str
@@ -107,6 +111,7 @@ class Step:
 class Cut:
     """One program cut into kernels."""
 
+    program: str
     before: Unit
     after: Unit
     options: Options
@@ -125,28 +130,30 @@ class Coverage:
     def __post_init__(self) -> None:
         self.pipeline = Pipeline(self.library, watched=True)
 
-    def add(self, programs: Sequence[Program]) -> None:
-        """Lower programs to the last stage; those with the same options together."""
-        by_options: dict[Any, list[Program]] = {}
-        for program in programs:
-            by_options.setdefault(program.options.key, []).append(program)
+    def add(self, programs: Sequence[Program], labels: Sequence[str] = ()) -> None:
+        """Lower programs to the last stage; those with the same options together. `labels` name them in rows."""
+        by_options: dict[Any, list[tuple[str, Program]]] = {}
+        for label, program in zip(labels or [""] * len(programs), programs, strict=True):
+            by_options.setdefault(program.options.key, []).append((label, program))
         for alike in by_options.values():
-            modules = [m for program in alike for m in program.modules]
+            modules = [(label, m) for label, program in alike for m in program.modules]
             for batch in _batches(modules):
-                self._lower(batch, alike[0].options)
+                self._lower(batch, alike[0][1].options)
 
-    def _lower(self, modules: Sequence[Module], options: Options) -> None:
+    def _lower(self, modules: Sequence[tuple[str, Module]], options: Options) -> None:
         """Lower modules stage by stage, and note what rules did."""
-        current = [Unit((replace(m, name=f"m{i}", target=options.target),)) for i, m in enumerate(modules)]
+        current = [Unit((replace(m, name=f"m{i}", target=options.target),)) for i, (_, m) in enumerate(modules)]
+        labels = {unit.name: label for unit, (label, _) in zip(current, modules, strict=True)}
         for i, stage in enumerate(self._stages_asked()):
             todo = [unit for unit in current if self.pipeline.done(unit) < i]
             trace = Trace()
             lowered = dict(zip((u.name for u in todo), self.pipeline.lower(todo, stage, options, trace), strict=True))
             if stage == self.library.fusing_stage:
-                self._note_cuts(todo, lowered, options, trace)
+                self._note_cuts(todo, lowered, labels, options, trace)
             else:
                 after = {m.name: m for unit in lowered.values() for m in unit.kernels}
-                self._note([m for unit in todo for m in unit.kernels], after, stage, options, trace)
+                before = [(labels[unit.name], m) for unit in todo for m in unit.kernels]
+                self._note(before, after, stage, options, trace)
             current = [lowered.get(unit.name, unit) for unit in current]
 
     def _stages_asked(self) -> tuple[str, ...]:
@@ -155,23 +162,37 @@ class Coverage:
         last = max((i for i, stage in enumerate(self.library.stages) if stage in named), default=-1)
         return self.library.stages[: last + 1]
 
-    def _note_cuts(self, units: Iterable[Unit], lowered: Mapping[str, Unit], options: Options, trace: Trace) -> None:
+    def _note_cuts(
+        self,
+        units: Iterable[Unit],
+        lowered: Mapping[str, Unit],
+        labels: Mapping[str, str],
+        options: Options,
+        trace: Trace,
+    ) -> None:
         """Note the rules by which the kernels of programs make their values."""
         stage = self.library.fusing_stage or ""
         self._count(trace, stage)
         for unit in units:
             for key, names in trace.survived.items():
                 if unit.name in names and self._wanted(key):
-                    self.cuts.setdefault((key, stage), []).append(Cut(unit, lowered[unit.name], options))
+                    self.cuts.setdefault((key, stage), []).append(
+                        Cut(labels[unit.name], unit, lowered[unit.name], options)
+                    )
 
     def _note(
-        self, modules: Iterable[Module], lowered: Mapping[str, Module], stage: str, options: Options, trace: Trace
+        self,
+        modules: Iterable[tuple[str, Module]],
+        lowered: Mapping[str, Module],
+        stage: str,
+        options: Options,
+        trace: Trace,
     ) -> None:
         self._count(trace, stage)
-        for module in modules:
+        for label, module in modules:
             made = frozenset(key for key, names in trace.survived.items() if module.name in names)
             size = sum(1 for _ in walk(module.root))
-            step = Step(module, lowered[module.name], stage, options, made, size)
+            step = Step(label, module, lowered[module.name], stage, options, made, size)
             for key, names in trace.fired.items():
                 if module.name in names and self._wanted(key):
                     self.steps.setdefault((key, stage), []).append(step)
@@ -221,41 +242,46 @@ class Coverage:
 
     def rows(self) -> list[Row]:
         """What was seen of each rule, both directions of those that have two."""
-        for key, stage in self._survivors() | {
-            where for where, cuts in self.cuts.items() if self._cuts_differ(where[0], cuts)
-        }:
+        survived = self._survivors()
+        survived |= {where: cut for where, cuts in self.cuts.items() if (cut := self._differing(where[0], cuts))}
+        programs: dict[str, dict[str, None]] = {}
+        for (key, stage), witness in survived.items():
             self._seen(key, stage).survived = True
+            steps = [step for step in self.steps.get((key, stage), ()) if key in step.made]
+            programs.setdefault(key, {}).update(dict.fromkeys(s.program for s in (witness, *steps)))
         fired = [(where, len(steps)) for where, steps in self.steps.items()]
         for where, count in (*fired, *((where, len(cuts)) for where, cuts in self.cuts.items())):
             self._seen(*where).fired = count
         return [
-            row_of(rule, key, self._stages(rule, key)) for rule in self.library.rules for key in directions_of(rule)
+            replace(row_of(rule, key, self._stages(rule, key)), programs=tuple(programs.get(key, ())))
+            for rule in self.library.rules
+            for key in directions_of(rule)
         ]
 
     # ---- leaving rules out
 
-    def _cuts_differ(self, key: str, cuts: Sequence[Cut]) -> bool:
-        """Would a program be cut in another way, or not at all, without a rule?"""
+    def _differing(self, key: str, cuts: Sequence[Cut]) -> Cut | None:
+        """A program that would be cut in another way, or not at all, without a rule."""
         pipeline = Pipeline(replace(self.library, rules=tuple(r for r in self.library.rules if r.name != key)))
-        return any(_cut_differs(cut, pipeline) for cut in cuts[:_TRIES])
+        return next((cut for cut in cuts[:_TRIES] if _cut_differs(cut, pipeline)), None)
 
-    def _survivors(self) -> set[tuple[str, str]]:
-        """The rules that survive at a stage, found by leaving each out: first where it made a value, and in small
-        programs."""
+    def _survivors(self) -> dict[tuple[str, str], Step | Cut]:
+        """The rules that survive at a stage, each with a step that shows it, found by leaving each out: first where it
+        made a value, and in small programs."""
         waiting = {
             (key, stage): iter(sorted(steps, key=lambda step: (key not in step.made, step.size))[:_TRIES])
             for (key, stage), steps in self.steps.items()
         }
-        found: set[tuple[str, str]] = set()
+        found: dict[tuple[str, str], Step | Cut] = {}
         while waiting:
             probes = [(where[0], step) for where, steps in waiting.items() if (step := next(steps, None)) is not None]
             found.update(self._changing(probes))
             tried = {(key, step.stage) for key, step in probes}
-            waiting = {where: steps for where, steps in waiting.items() if where in tried - found}
+            waiting = {where: steps for where, steps in waiting.items() if where in tried and where not in found}
         return found
 
-    def _changing(self, probes: Iterable[tuple[str, Step]]) -> Iterator[tuple[str, str]]:
-        """The rules, and their stages, without which their step gives something else."""
+    def _changing(self, probes: Iterable[tuple[str, Step]]) -> Iterator[tuple[tuple[str, str], Step]]:
+        """The rules, and their stages, without which their step gives something else, with the step."""
         alike: dict[Any, list[tuple[str, Step]]] = {}
         for key, step in probes:
             alike.setdefault((step.stage, step.options.key), []).append((key, step))
@@ -263,7 +289,7 @@ class Coverage:
             for batch in _batches(group):
                 for (key, step), outcome in zip(batch, self._without(batch), strict=True):
                     if _differs(key, step, outcome):
-                        yield key, step.stage
+                        yield (key, step.stage), step
 
     def _without(self, probes: Sequence[tuple[str, Step]]) -> list[Module | None]:
         """What steps of one stage give, each without its rule; None if nothing."""

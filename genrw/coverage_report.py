@@ -31,11 +31,12 @@ class Request:
     data: Path | None = None
 
 
-def cover_files(programs: Sequence[Program], settings: Settings, request: Request) -> int:
-    """Lower programs, ask guards in the rules' examples and print what was seen; 1 if something is still to be seen."""
+def cover_files(programs: Mapping[str, Program], settings: Settings, request: Request) -> int:
+    """Lower programs by file name, ask guards in the rules' examples and print what was seen; 1 if something is still to
+    be seen."""
     library = load_library(settings.rules, shipped=settings.shipped)
     coverage = Coverage(library)
-    coverage.add(programs)
+    coverage.add(list(programs.values()), list(programs))
     problems = coverage.add_examples()
     if problems:
         raise GenrwError(problems)
@@ -96,6 +97,7 @@ def _entry(row: Row) -> dict[str, Any]:
         "declared_at": place(row.rule),
         "fired": row.fired,
         "survived": row.survived,
+        "programs": list(row.programs),
         "guard": None if row.refused is None else {"taken": row.taken, "refused": row.refused},
         "stages": {stage: vars(seen) for stage, seen in row.stages.items()},
         "gaps": row.gaps,

@@ -21,6 +21,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files instead of comparing with them")
+    parser.addoption("--fuzz", type=int, default=1, metavar="N", help="try N times as many damaged texts as usual")
     parser.addoption("--all-plans", action="store_true", help="check a thousand random plans of kernels, not a few")
 
 
@@ -28,6 +29,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def all_plans(request: pytest.FixtureRequest) -> bool:
     """Whether many random plans are asked for, or those that take seconds."""
     return bool(request.config.getoption("--all-plans"))
+
+
+@pytest.fixture(scope="session")
+def fuzz_factor(request: pytest.FixtureRequest) -> int:
+    """How many times as many damaged texts are tried as usual."""
+    return int(request.config.getoption("--fuzz"))
 
 
 @pytest.fixture(scope="session")

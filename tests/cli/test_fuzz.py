@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import random
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
 import pytest
-from mutations import mutated
+from mutations import mutated, spliced
 
 from genrw.codegen.printer import print_kernel
 from genrw.engine import stage
 from genrw.engine.check import check_rules
+from genrw.engine.check_declarations import check_declarations
 from genrw.engine.library import Library, build_library
+from genrw.engine.lint.check import lint
 from genrw.engine.stage import Limits
 from genrw.grammar.diagnostics import GenrwError
-from genrw.grammar.gen import parse_gen
-from genrw.grammar.rw import parse_rw
+from genrw.grammar.gen import parse_gen, print_gen
+from genrw.grammar.rw import parse_rw, print_rw
+from genrw.grammar.rw_tree import RuleFile
 from genrw.grammar.source import Source
 from genrw.program import Program
 from genrw.rulesets import shipped_folder
@@ -35,10 +38,7 @@ PROGRAMS = [SMALL] * 12 + [  # tensor programs are what most damages leave somet
 ]
 RULES = {path: path.read_text(encoding="utf-8") for path in sorted(shipped_folder().rglob("*.rw"))}
 
-SECONDS = 10.0
-"""How long each test may go on; the number of cases that fit varies, their order does not."""
 SECONDS_A_CASE = 20
-CASES = 3000
 
 
 class Hang(BaseException):
@@ -75,16 +75,11 @@ def lower(program: Program) -> None:
         print_kernel(module, program.library, lowered.context(module))
 
 
-def fuzz(case: Callable[[random.Random], None], name: str) -> None:
-    """Run cases as time allows."""
-    started = time.monotonic()
-    outcomes = {"told": 0, "worked": 0}
-    for number in range(CASES):
-        if time.monotonic() - started > SECONDS:
-            break
-        outcomes[one_case(case, f"{name} {number}")] += 1
-    assert outcomes["told"] > 10
-    assert outcomes["worked"] > 0
+def fuzz(case: Callable[[random.Random], None], name: str, count: int) -> None:
+    """Run so many cases, always the same ones."""
+    outcomes = Counter(one_case(case, f"{name} {number}") for number in range(count))
+    assert outcomes["told"] > count // 20
+    assert outcomes["worked"] > count // 50
 
 
 def one_case(case: Callable[[random.Random], None], seed: str) -> str:
@@ -106,43 +101,75 @@ def one_case(case: Callable[[random.Random], None], seed: str) -> str:
     return "worked"
 
 
-def test_damaged_programs_are_parsed_or_told() -> None:
+def test_damaged_programs_are_parsed_or_told(fuzz_factor: int) -> None:
     def case(rng: random.Random) -> None:
         parse_gen(mutated(PROGRAMS, rng), "mutated.gen")
 
-    fuzz(case, "parse gen")
+    fuzz(case, "parse gen", 800 * fuzz_factor)
 
 
-def test_damaged_rules_are_parsed_or_told() -> None:
+def test_damaged_rules_are_parsed_or_told(fuzz_factor: int) -> None:
     texts = list(RULES.values())
 
     def case(rng: random.Random) -> None:
         parse_rw(mutated(texts, rng), "mutated.rw")
 
-    fuzz(case, "parse rw")
+    fuzz(case, "parse rw", 120 * fuzz_factor)
 
 
-def test_damaged_programs_are_lowered_or_told(library: Library) -> None:
+def test_damaged_programs_are_lowered_or_told(library: Library, fuzz_factor: int) -> None:
     def case(rng: random.Random) -> None:
         program = Program.parse(Source("mutated.gen", mutated(PROGRAMS, rng)), library)
         str(program)
         lower(program)
 
-    fuzz(case, "lower gen")
+    fuzz(case, "lower gen", 120 * fuzz_factor)
 
 
-def test_damaged_rules_lower_or_are_told() -> None:
-    files = {path: parse_rw(text, path.name) for path, text in RULES.items()}
-    texts = list(RULES.values())
-    source = Source("small.gen", SMALL)
+def test_spliced_programs_are_lowered_or_told(library: Library, fuzz_factor: int) -> None:
+    trees = [parse_gen(text, "donor.gen") for text in dict.fromkeys(PROGRAMS)]
 
     def case(rng: random.Random) -> None:
-        path = rng.choice(list(RULES))
-        file = parse_rw(mutated([RULES[path]], rng, texts), "mutated.rw")
-        library = build_library([file if p == path else f for p, f in files.items()])
-        findings = check_rules(library, [r for r in library.rules if r.span.source.name == "mutated.rw"])
-        if findings:
-            raise GenrwError(findings)
-        lower(Program.parse(source, library))
+        text = print_gen(spliced(rng.choice((trees[0], trees[0], rng.choice(trees))), trees, rng))
+        lower(Program.parse(Source("spliced.gen", text), library))
 
-    fuzz(case, "lower rw")
+    fuzz(case, "splice gen", 80 * fuzz_factor)
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[Path, RuleFile]:
+    """The trees of the shipped rules."""
+    return {path: parse_rw(text, path.name) for path, text in RULES.items()}
+
+
+def checked_and_lowered(file: RuleFile, path: Path, files: Mapping[Path, RuleFile]) -> None:
+    """Look for faults in all rules, one file of which is another; then lower with them."""
+    library = build_library([file if p == path else f for p, f in files.items()])
+    for found in lint(library):
+        assert found.diagnostic.message
+        found.diagnostic.render()
+    findings = check_rules(library, library.rules)
+    findings += check_declarations(library, file.declarations)
+    if findings:
+        raise GenrwError(findings)
+    lower(Program.parse(Source("small.gen", SMALL), library))
+
+
+def test_damaged_rules_are_checked_and_lowered_or_told(files: dict[Path, RuleFile], fuzz_factor: int) -> None:
+    def case(rng: random.Random) -> None:
+        path = rng.choice(list(RULES))
+        text = mutated([RULES[path]], rng, list(RULES.values()))
+        checked_and_lowered(parse_rw(text, "mutated.rw"), path, files)
+
+    fuzz(case, "check rw", 40 * fuzz_factor)
+
+
+def test_spliced_rules_are_checked_and_lowered_or_told(files: dict[Path, RuleFile], fuzz_factor: int) -> None:
+    donors = list(files.values())
+
+    def case(rng: random.Random) -> None:
+        path = rng.choice(list(files))
+        text = print_rw(spliced(files[path], [files[path], rng.choice(donors)], rng))
+        checked_and_lowered(parse_rw(text, "spliced.rw"), path, files)
+
+    fuzz(case, "splice rw", 40 * fuzz_factor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,6 +27,9 @@ from genrw.grammar.rw import print_declaration
 from genrw.grammar.rw_tree import OpDecl, OpPattern, RuleFile
 
 ROOT = Path(__file__).parents[2]
+
+_COVERED = ROOT / "tests" / "rules" / "covered_by.json"
+"""For each rule programs that it matters to, as tests/rules/test_coverage.py found them."""
 
 _SHOWN = 3
 """How many programs a table names for an operator."""
@@ -189,14 +193,21 @@ def _rules_of_classes(library: Library) -> str:
 
 
 def _rules(library: Library) -> str:
-    """Every rule with what it says of itself and how many examples it has."""
-    rows = []
+    """Every rule with what it says of itself, how many examples it has, and programs that it matters to."""
+    rows, covered = [], json.loads(_COVERED.read_text(encoding="utf-8"))
     for rule in library.rules:
         against = sum(example.after is None for example in rule.examples)
         examples = f"{len(rule.examples) - against} and {against} against" if against else str(len(rule.examples))
         file = PurePath(rule.span.source.name).as_posix()
-        rows.append([f"`{rule.name}`", rule.stage or "", f"`{file}`", _line(rule.doc), examples])
-    return _table(["rule", "stage", "file", "about", "examples"], rows)
+        programs = ", ".join(_program(label) for label in covered.get(rule.name, ()))
+        rows.append([f"`{rule.name}`", rule.stage or "", f"`{file}`", _line(rule.doc), examples, programs])
+    return _table(["rule", "stage", "file", "about", "examples", "covered by"], rows)
+
+
+def _program(label: str) -> str:
+    """A program by its name, and how it is lowered if not as usual."""
+    name, *how = label.split(" ", 1)
+    return " ".join([f"`{name}`", *how])
 
 
 def _file(name: str, library: Library) -> RuleFile:

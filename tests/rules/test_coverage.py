@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,15 +17,19 @@ from genrw.explain import place
 from genrw.program import Program
 from genrw.rulesets import load_library
 
+RECORD = Path(__file__).parent / "covered_by.json"
+"""For each rule a few of the programs that it matters to; docs/catalogue.md shows them."""
+_RECORDED = 3
 
-def catalogue(library: Library) -> Iterator[Program]:
-    """The programs that the rules are for; all of them are checked numerically elsewhere."""
-    texts = [*SEED_TABLE.values(), *COMPOSED.values(), *CORNERS.values(), *SPLIT.values()]
-    for text in (*texts, *LARGE.values(), *WRITTEN_LOWER.values()):
-        yield load(text, WAVE64, library)
-    for text in texts:
-        yield load(text, "host", library)
-        yield load(text, WAVE64, library, policy="classic")
+
+def catalogue(library: Library) -> Iterator[tuple[str, Program]]:
+    """The programs that the rules are for, by name; all of them are checked numerically elsewhere."""
+    texts = {**SEED_TABLE, **COMPOSED, **CORNERS, **SPLIT}
+    for name, text in {**texts, **LARGE, **WRITTEN_LOWER}.items():
+        yield name, load(text, WAVE64, library)
+    for name, text in texts.items():
+        yield f"{name} for host", load(text, "host", library)
+        yield f"{name} by classic schedules", load(text, WAVE64, library, policy="classic")
 
 
 def missing(rows: Iterable[Row]) -> list[str]:
@@ -32,13 +37,26 @@ def missing(rows: Iterable[Row]) -> list[str]:
     return [f"{place(row.rule)}: {row.direction}: {', '.join(row.gaps)}" for row in rows if row.gaps]
 
 
-def test_every_shipped_rule_matters(library: Library) -> None:
+def recorded(rows: Iterable[Row]) -> str:
+    """The programs that rules matter to, as the record has them."""
+    programs: dict[str, list[str]] = {}
+    for row in rows:
+        programs.setdefault(row.rule.name, []).extend(row.programs)
+    few = {rule: list(dict.fromkeys(found))[:_RECORDED] for rule, found in programs.items()}
+    return json.dumps(few, indent=1) + "\n"
+
+
+def test_every_shipped_rule_matters(library: Library, pytestconfig: pytest.Config) -> None:
     coverage = Coverage(library)
-    coverage.add(list(catalogue(library)))
+    names, programs = zip(*catalogue(library), strict=True)
+    coverage.add(programs, names)
     assert not coverage.add_examples()
     rows = coverage.rows()
     assert {row.rule.name for row in rows} == {rule.name for rule in library.rules}
     assert not missing(rows), "\n".join(["these rules are not covered:", *missing(rows)])
+    if pytestconfig.getoption("--update-golden"):
+        RECORD.write_text(recorded(rows), encoding="utf-8")
+    assert RECORD.read_text(encoding="utf-8") == recorded(rows), "out of date: if it is right, run with --update-golden"
 
 
 # ---- what the test above would tell
@@ -109,7 +127,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
     folder = tmp_path_factory.mktemp("rules")
     (folder / "mine.rw").write_text(RULES)
     coverage = Coverage(load_library([folder]))
-    coverage.add([load(PROGRAM, library=coverage.library)])
+    coverage.add([load(PROGRAM, library=coverage.library)], ["the program"])
     return {row.direction: row for row in coverage.rows()}
 
 
@@ -127,6 +145,13 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
 )
 def test_what_is_missing_is_told(found: dict[str, Row], direction: str, gaps: list[str]) -> None:
     assert found[direction].gaps == gaps
+
+
+def test_the_programs_that_need_a_rule_are_named(found: dict[str, Row]) -> None:
+    assert {direction: row.programs for direction, row in found.items() if direction in ("matters", "without_use")} == {
+        "matters": ("the program",),
+        "without_use": (),
+    }
 
 
 def test_the_rule_and_its_place_are_named(found: dict[str, Row]) -> None:
