@@ -174,4 +174,4 @@ def _value(value: object) -> str:
 
 
 def _seconds(duration: float) -> str:
-    return f"{duration:.2f} s" if duration >= 1 else f"{duration * 1e3:.3g} ms"
+    return f"{duration:.2f} s" if duration >= 0.9995 else f"{duration * 1e3:.3g} ms"  # never 1e+03 ms

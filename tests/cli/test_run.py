@@ -12,6 +12,7 @@ import pytest
 from commands import SOFTMAX, Command
 
 from genrw.rulesets import shipped_folder
+from genrw.runner import _seconds
 
 EXP = "x = @param:x -> {type}\ny = exp(x)\n@return(y)\n"
 
@@ -209,3 +210,11 @@ def test_a_missing_compiler_is_told(genrw: Command, softmax: Path, monkeypatch: 
     result = genrw("run", softmax)
     assert result.status == 2
     assert "help: " in result.err
+
+
+@pytest.mark.parametrize(
+    ("duration", "shown"),
+    [(0.0004116, "0.412 ms"), (0.25, "250 ms"), (0.9994, "999 ms"), (0.9996, "1.00 s"), (12.3, "12.30 s")],
+)
+def test_durations(duration: float, shown: str) -> None:
+    assert _seconds(duration) == shown
