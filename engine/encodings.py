@@ -30,7 +30,8 @@ class Encodings:
     """Encoded rules, which follow from the library alone, whatever was encoded before.
 
     `keys` names a rule's direction by the number that its provenance has; `builds` are the operators that it can build.
-    Numbers are in the order of the rules, and nothing but their order counts. To be used from one thread.
+    Numbers are in the order of the rules, and nothing but their order counts. `edited` says that there was a library like
+    this one before. To be used from one thread.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Encodings:
         self._places = _placed(library.rules, len(self._operator_places), before._places if before is not None else {})
         self._rules: dict[Any, tuple[Encoded, ...]] = {}
         self._facts: dict[str, tuple[Encoded, ...]] = {}
+        self.edited = before is not None
         self._origins = {rule.name: rule for rule in library.rules}
         if before is not None:
             self._take_over(before)
@@ -65,6 +67,10 @@ class Encodings:
         numbers = {number for name in same for number in _numbers(self._places[name])}
         self.keys = {number: key for number, key in before.keys.items() if number in numbers}
         self.builds = {number: before.builds[number] for number in self.keys}
+
+    def current(self) -> set[Encoded]:
+        """All that are encoded and that rules of the library have."""
+        return {e for several in (*self._rules.values(), *self._facts.values()) for e in several}
 
     def origin(self, rule: RuleDecl) -> RuleDecl:
         """The rule as it was when it was encoded: its text may have stood elsewhere."""

@@ -188,9 +188,9 @@ class Pipeline:
         key = self._engine_keys.get(asked)
         engine = self._engines.pop(key, None) if key is not None else None
         if key is None or engine is None:
-            key, made = self._made_engine(*asked)
+            key, rules, reachable = self._needed(*asked)
             self._engine_keys[asked] = key
-            engine = self._engines.pop(key, None) or made
+            engine = self._engines.pop(key, None) or self._made_engine(key, rules, reachable)
         self._engines[key] = engine
         while len(self._engines) > _ENGINES_KEPT:
             del self._engines[next(iter(self._engines))]
@@ -201,16 +201,27 @@ class Pipeline:
         for engine in self._engines.values():
             engine.prepare()
 
-    def _made_engine(
+    def _needed(
         self, stage: str, strict: bool, operators: frozenset[str], present: frozenset[int]
-    ) -> tuple[_EngineKey, StageEngine]:
-        """A new engine, and what tells it apart: its encoded rules."""
+    ) -> tuple[_EngineKey, list[RuleDecl], frozenset[str]]:
+        """What tells an engine apart, its encoded rules above all; these rules, and the operators that can appear."""
         rules, reachable = relevant_rules(self.library, self._rules(stage, strict), operators)
         arities = term_arities(rules, present)
         encoded = self._encodings.of(rules, arities, reachable)
-        origins = map(self._encodings.origin, rules)
-        engine = StageEngine(self.library, stage, origins, reachable, encodings=self._encodings)
-        return (stage, arities, tuple(encoded)), engine
+        return (stage, arities, tuple(encoded)), [self._encodings.origin(rule) for rule in rules], reachable
+
+    def _made_engine(self, key: _EngineKey, rules: Sequence[RuleDecl], reachable: frozenset[str]) -> StageEngine:
+        outdated = self._engines.pop(found, None) if (found := self._outdated(key)) is not None else None
+        stage = key[0]
+        return StageEngine(self.library, stage, rules, reachable, encodings=self._encodings, outdated=outdated)
+
+    def _outdated(self, key: _EngineKey) -> _EngineKey | None:
+        """The engine of a stage that has most in common with a new one, of those with rules that have been edited."""
+        if not self._encodings.edited:
+            return None
+        current, wanted = self._encodings.current(), set(key[2])
+        found = [k for k in self._engines if k[0] == key[0] and not current.issuperset(k[2])]
+        return max(found, key=lambda k: len(wanted.intersection(k[2])), default=None)
 
     def _rules(self, stage: str, strict: bool) -> tuple[RuleDecl, ...]:
         key = (stage, strict)

@@ -11,6 +11,7 @@ from typing import Any
 
 from genrw.engine.answers import RuleUse
 from genrw.engine.bindings import egg
+from genrw.engine.declared import Declared
 from genrw.engine.encode import (
     ACTIVE,
     FIRED,
@@ -115,9 +116,11 @@ class StageEngine:
         operators: frozenset[str] | None = None,
         limits: Limits | None = None,
         encodings: Encodings | None = None,
+        outdated: StageEngine | None = None,
     ) -> None:
         """`operators` are those that can appear, by default all. `encodings` are shared by the engines of a library; if
         these are watched, every guard's decisions are counted and a run can leave out a rule, at the price of speed.
+        `outdated` is an engine of the stage that nobody needs any more: its e-graph is taken over where it can be.
         """
         self.library = library
         self.stage = stage
@@ -128,27 +131,52 @@ class StageEngine:
         self.watched = self.encodings.watched
         self.encoded: dict[int, Encoded] = {}
         self.keys: dict[int, str] = {}
-        self.arities: frozenset[int] = frozenset()
+        self.declared = Declared(frozenset(), False)
         self.wide: list[int] = []
+        self._outdated = outdated
         self._nodes = 0
         self._pushed = self._used = False
+
+    @property
+    def arities(self) -> frozenset[int]:
+        """The numbers of operands that terms can have."""
+        return self.declared.arities
 
     # ---- declarations
 
     def _declare(self, present: frozenset[int]) -> None:
-        """A fresh e-graph with all rules, for programs with operations of `present` numbers of operands."""
+        """An e-graph with all rules, for programs with operations of `present` numbers of operands."""
         arities = term_arities(self.rules, present)
+        encoded = self.encodings.of(self.rules, arities, self.operators)
+        arities = arities.union(*(e.arities for e in encoded))
+        self.encoded = {e.number: e for e in encoded}
+        own = {e.key for e in encoded}
+        self.keys = {number: key for number, key in self.encodings.keys.items() if key in own}
+        self.demand_sizes = sorted({e.inputs for e in encoded if e.answer})
+        outdated, self._outdated = self._outdated, None
+        if outdated is not None and outdated.declared.serves(encoded, arities):
+            self._take_over(outdated)
+        else:
+            self._begin(arities, encoded)
+        self._run(*self.declared.more(encoded, self.encodings.spans(NOWHERE)))
+        self._input(self._members())
+
+    def _take_over(self, outdated: StageEngine) -> None:
+        """Go on with the e-graph of another engine."""
+        if outdated._pushed:
+            outdated._pop()
+        self._folder, self.folder, self.graph = outdated._folder, outdated.folder, outdated.graph
+        self.declared, outdated.declared = outdated.declared, Declared(frozenset(), False)
+        self._pushed = self._used = False
+
+    def _begin(self, arities: frozenset[int], encoded: Sequence[Encoded]) -> None:
+        """A fresh e-graph."""
         self._pushed = self._used = False
         self._folder = tempfile.TemporaryDirectory(prefix="genrw-", dir=_memory_folder())
         self.folder = self._folder.name
         self.graph = egg.EGraph(fact_directory=self.folder)
-        encoded = self.encodings.of(self.rules, arities, self.operators)
-        self.arities = arities.union(*(e.arities for e in encoded))
-        self.encoded = {e.number: e for e in encoded}
-        own = {e.key for e in encoded}
-        self.keys = {number: key for number, key in self.encodings.keys.items() if key in own}
-        self._run(*self._tables(encoded), *(c for e in encoded for c in e.commands))
-        self._input(self._members())
+        self.declared = Declared(arities, self.encodings.edited)
+        self._run(*self._tables(encoded))
 
     def _tables(self, encoded: Sequence[Encoded]) -> list[Any]:
         sp = self.encodings.spans(NOWHERE)
@@ -170,11 +198,6 @@ class StageEngine:
         merges |= {"lo": "max", "hi": "min", "pow2": "max", "size": "min"}
         for name, merge in merges.items():
             commands.append(egg.FunctionCommand(sp, name, egg.Schema(["T"], "i64"), egg.Call(sp, merge, [old, new])))
-        for inputs in sorted({e.inputs for e in encoded if e.answer}):
-            commands.append(egg.Relation(sp, demand_table(inputs), ["i64"] * (inputs + 1)))
-        for inputs, outputs in sorted({(e.inputs, e.outputs) for e in encoded if e.answer}):
-            commands.append(egg.Relation(sp, answer_table(inputs, outputs), ["i64"] * (inputs + outputs + 1)))
-        self.demand_sizes = sorted({e.inputs for e in encoded if e.answer})
         return commands + self._load_rules(sp, arities) + _number_facts(sp) + _numbers_alone(sp, arities)
 
     def _load_rules(self, sp: Any, arities: Iterable[int]) -> list[Any]:
@@ -203,14 +226,17 @@ class StageEngine:
 
     def _members(self) -> dict[str, list[str]]:
         """Which operators belong to the classes that rules name, and the operators' numbers: rows of two tables, no more
-        than rules look up, since every run copies them."""
+        than rules look up, since every run copies them, and no others than are missing."""
         ids = {name: i for i, name in enumerate(self.library.names)}
         families = {family.name: self.library.family_members(family) for family in self.library.families}
         members = []
-        for name in sorted({name for e in self.encoded.values() for name in e.classes}):
+        classes = {name for e in self.encoded.values() for name in e.classes} - self.declared.classes
+        for name in sorted(classes):
             operators = families.get(name) or self.library.members_of(name) or ()
             members += [f"{name}\t{op}\t{ids[op]}\n" for op in sorted(operators)]
-        named = any(e.names for e in self.encoded.values())
+        named = any(e.names for e in self.encoded.values()) and not self.declared.named
+        self.declared.classes |= classes
+        self.declared.named |= named
         return {"member": members, "operator": [f"{i}\t{op}\n" for op, i in ids.items()] if named else []}
 
     # ---- running
@@ -345,7 +371,7 @@ class StageEngine:
 
     def _sets(self, wide: Sequence[int]) -> list[str]:
         """The rulesets that run where there are terms of some large numbers of operands."""
-        return [RULES, *(for_arity(RULES, k) for k in wide)]
+        return [self.declared.running(shared) for shared in (RULES, *(for_arity(RULES, k) for k in wide))]
 
     def _size(self) -> int:
         """How many nodes there are; notes that, and in `wide` which of many operands."""

@@ -21,7 +21,7 @@ from genrw.grammar import expr_tree, gen_tree, rw_tree, source
 from genrw.grammar.cache import cache_folder, cache_key, read_object, write_object
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.rw import parse_rw
-from genrw.grammar.rw_tree import ImportDecl, RuleDecl, RuleFile
+from genrw.grammar.rw_tree import Declaration, ImportDecl, RuleDecl, RuleFile
 from genrw.grammar.source import Source
 
 Texts = tuple[tuple[str, str], ...]
@@ -69,18 +69,18 @@ def _library(groups: tuple[Texts, Texts], examples: bool) -> Library:
     digest = cache_key(*(part for group in groups for text in group for part in text))
     library = replace(build_library([*shipped, *own], before.library if before else None), digest=digest)
     checked = before.checked if before is not None and before.library.shares_terms(library) else frozenset()
-    declared = [d for file in own for d in file.declarations if isinstance(d, RuleDecl | ImportDecl)]
+    declared = [d for file in own for d in file.declarations]
     new = [d for d in declared if _wording(d) not in checked]
     findings = check_rules(library, [d for d in new if isinstance(d, RuleDecl)])
     findings += check_imports(library, [d for d in new if isinstance(d, ImportDecl)])
-    findings += check_declarations(library, [declaration for file in own for declaration in file.declarations])
+    findings += check_declarations(library, new)
     if findings:
         raise GenrwError(findings)
     _made[examples] = _Made(library, frozenset(map(_wording, declared)))
     return library
 
 
-def _wording(declaration: RuleDecl | ImportDecl) -> tuple[str, str | None, str]:
+def _wording(declaration: Declaration) -> tuple[str, str | None, str]:
     """What findings follow from, where all other declarations are the same."""
     if isinstance(declaration, RuleDecl):
         return declaration.wording

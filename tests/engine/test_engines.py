@@ -150,3 +150,26 @@ def test_a_rule_between_others_leaves_their_encodings(library: Library) -> None:
     for key in "ac":
         assert first[key] is added[key] is removed[key] is other[key]
         assert moved[key] is not other[key]
+
+
+def test_edits_of_a_rule_go_on_with_one_e_graph(library: Library) -> None:
+    """From the second on, until too many rules are left aside; what was edited away does nothing."""
+
+    def wanted(name: str) -> RuleDecl:
+        text = f"stage simplify\n\nrule mine\n  exp(neg(x))\n  => {name}(neg(x))\n"
+        (rule,) = parse_rw(text, name).declarations
+        assert isinstance(rule, RuleDecl)
+        return rule
+
+    pipeline: Pipeline | None = None
+    graphs = []
+    for name in ("sqrt", "abs", "tanh", "erf", "neg", "exp", "log"):
+        pipeline = Pipeline(replace(library, rules=(wanted(name),)), before=pipeline)
+        made = engine(pipeline, "simplify", PROGRAM)
+        found = made.run(load(PROGRAM, WAVE64, library).modules, [{}])
+        (classes,) = ({n.op for n in nodes} for nodes in found.classes.values() if any(n.op == "exp" for n in nodes))
+        assert classes == {"exp", name}
+        graphs.append(made.graph)
+    assert graphs[0] is not graphs[1]
+    assert graphs[1] is graphs[2]
+    assert len({id(graph) for graph in graphs}) == 4
