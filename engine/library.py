@@ -154,6 +154,11 @@ class Operator:
         return tuple((self.scope.compile(r.condition), r.message) for r in self.decl.requires)
 
     @cached_property
+    def domain(self) -> tuple[Evaluator, ...]:
+        """What computes whether values are those that the operator is for."""
+        return tuple(self.scope.compile(condition) for condition in self.decl.domain)
+
+    @cached_property
     def cost(self) -> Evaluator | None:
         return self.scope.compile(self.decl.cost) if self.decl.cost is not None else None
 

@@ -10,8 +10,11 @@ from typing import Any
 
 from genrw.engine.dtypes import DTYPES
 from genrw.engine.expr_walk import walk
+from genrw.engine.infer import environment
+from genrw.engine.ir import Attributes
 from genrw.engine.library import Library, Operator
 from genrw.engine.types import Type
+from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Const
 from genrw.grammar.rw_tree import AttributeDecl
 
@@ -152,6 +155,25 @@ class AttributeDraw:
             value = self.shrunk.get(hint, hint)
             return value + self.random.choice((-1, 1, value)) if self.random.random() < 0.25 else value
         return hint
+
+
+def within_domain(
+    operator: Operator,
+    member: str | None,
+    attributes: Attributes,
+    operands: Sequence[Type],
+    context: Mapping[str, Any],
+) -> bool:
+    """Are an operation's attributes and types within its operator's domain? Conditions on values are not asked."""
+    env = environment(operator, member, attributes, operands, {}, context)
+    for condition in operator.domain:
+        try:
+            if condition(env) is False:
+                return False
+        except (GenrwError, KeyError, TypeError):
+            # a condition on values
+            continue
+    return True
 
 
 @lru_cache(maxsize=512)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from random import Random
@@ -11,12 +11,13 @@ from typing import Any
 from genrw.engine.build import complete, input_node
 from genrw.engine.dtypes import DTYPES, in_class
 from genrw.engine.expr import free_names
-from genrw.engine.infer import TypeProblem, environment, infer
+from genrw.engine.infer import TypeProblem, infer
 from genrw.engine.ir import Module, Node
 from genrw.engine.library import Library, Operator
 from genrw.engine.types import Type
 from genrw.engine.variants import Variant, pattern_operators, rest_counts, variants
-from genrw.engine.verify.attributes import NUMBERS, AttributeDraw
+from genrw.engine.verify.attributes import NUMBERS, AttributeDraw, within_domain
+from genrw.engine.verify.choices import Choices
 from genrw.engine.verify.examples import Hint, example_modules, hints
 from genrw.engine.verify.facts import Facts
 from genrw.engine.verify.sides import Match, coerced, number_node, shared
@@ -27,11 +28,15 @@ from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, RuleDecl, V
 
 LONGEST = 9
 _MOST_OPERANDS = 4
-_ATTRIBUTE_TRIES = 6
-_LONG = 12000
+_ATTRIBUTE_TRIES = 8
 _WIDEST_SHARE = 32
+_LONGEST_SHARE = 256
+_SAME = 0.2
+_TRIVIAL = 0.8
+"""How often terms are drawn anew whose tensors have a single element: most attributes fit those."""
 _MOST_ELEMENTS = 1 << 15
-_USUAL_TYPES = ("float", "float", "int32", "half", "bf16", "double", "int64", "int8", "uint8", "bool", "uint32")
+_USUAL_TYPES = ("float", "float", "half", "half", "bf16", "int32", "double", "int64", "int8", "uint8", "bool", "uint32")
+_NARROW_TYPES = tuple(d for d, t in DTYPES.items() if t.is_float and t.compute != d)
 _RANGES = ((0, 7), (0, 63), (0, 255), (-9, 20), (0, 0), (3, 3), (0, 1000), (-64, 64))
 
 
@@ -50,19 +55,25 @@ class Instance:
 
 @dataclass
 class Instances:
-    """Draws instances of one rule."""
+    """Draws instances of one rule, half of them of types that round early if `narrow`."""
 
     library: Library
     rule: RuleDecl
     waves: Sequence[int] = WAVES
     missing: bool = False
     longest: int = LONGEST
+    narrow: bool = False
     modules: list[Module] = field(init=False)
 
     def __post_init__(self) -> None:
         self.headers = Headers.of(self.library, self.rule)
         self.odd = self.rule.guard is not None and "target" in free_names(self.rule.guard)
         self.modules = list(example_modules(self.library, self.rule))
+        self.stage = next((s for s in self.rule.stages if s in self.library.stages), "")
+        stages, fusing = self.library.stages, self.library.fusing_stage
+        self.in_kernel = fusing is not None and stages.index(self.stage) > stages.index(fusing)
+        leaves = [op for op in self.library.operators.values() if op.result_sort == "index" and not op.decl.operands]
+        self.index_sizes = [op.result_args[0] for op in leaves if op.result_args]
         counts = rest_counts(
             self.rule, self.library, frozenset(range(_MOST_OPERANDS + 1)), frozenset(self.library.names)
         )
@@ -72,28 +83,38 @@ class Instances:
             for v in self.variants
         ]
 
-    def draw(self, random: Random) -> Instance:
-        """One instance; NoInstance if the draws do not fit together."""
+    def draw(self, random: Random, wanted: Mapping[str, Any] | None = None) -> Instance:
+        """One instance, attributes and numbers that the rule names those `wanted`; NoInstance if the draws do not fit
+        together."""
         place = random.randrange(len(self.variants))
         known = self.hints[place]
         hint = random.choice(known) if known and random.random() < 0.75 else Hint()
-        return _Draw(self, self.variants[place], hint, random).instance()
+        return _Draw(self, self.variants[place], hint, random, wanted or {}).instance()
+
+    def drawn(self, seed: str, most: int) -> Iterator[tuple[int, Choices, Instance]]:
+        """Instances from so many draws, with the number of the draw and its choices."""
+        for number in range(most):
+            choices = Choices(f"{seed}/{number}")
+            try:
+                yield number, choices, self.draw(choices)
+            except NoInstance:
+                continue
 
 
 class _Draw:
     """One instance being drawn."""
 
-    def __init__(self, source: Instances, variant: Variant, hint: Hint, random: Random) -> None:
+    def __init__(
+        self, source: Instances, variant: Variant, hint: Hint, random: Random, wanted: Mapping[str, Any]
+    ) -> None:
         self.library, self.rule, self.variant = source.library, source.rule, variant
-        self.hint, self.random = hint, random
+        self.hint, self.random, self.wanted = hint, random, wanted
         self.missing, self.odd, self.longest = source.missing, source.odd, source.longest
+        self.index_sizes, self.stage, self.in_kernel = source.index_sizes, source.stage, source.in_kernel
         self.shrunk = self._shrunk()
         self.lens = self._base_lens()
-        self.dtype = random.choice(_USUAL_TYPES)
+        self.dtype = random.choice(_NARROW_TYPES if source.narrow and random.random() < 0.5 else _USUAL_TYPES)
         self.size = random.choice((1, 2, 4, 4, 8))
-        self.stage = next((s for s in self.rule.stages if s in self.library.stages), "")
-        stages, fusing = self.library.stages, self.library.fusing_stage
-        self.in_kernel = fusing is not None and stages.index(self.stage) > stages.index(fusing)
         self.surroundings = draw(source.headers, self.lens, random, source.waves, odd=self.odd)
         self.context = self.surroundings.context(self.library)
         self.size = self._share(self.size)
@@ -110,12 +131,11 @@ class _Draw:
         if not self.surroundings.schedule:
             return usual
         sizes: set[int] = set()
-        for operator in self.library.operators.values():
-            if operator.result_sort == "index" and not operator.decl.operands and operator.result_args:
-                try:
-                    sizes.add(int(operator.result_args[0](self.context)))
-                except (GenrwError, KeyError):
-                    continue
+        for size in self.index_sizes:
+            try:
+                sizes.add(int(size(self.context)))
+            except (GenrwError, KeyError):
+                continue
         found = max(sizes, default=usual)
         return found if found <= _WIDEST_SHARE else usual
 
@@ -123,8 +143,21 @@ class _Draw:
         """Short lengths in place of an example's long ones, the same everywhere."""
         tensors = [n.type for n in (*self.hint.operators.values(), *self.hint.values.values())]
         long = {n for t in tensors for n in t.lens if n > self.longest}
-        longest = self.longest if self.random.random() < (0.3 if self.odd else 0.8) else _LONG
-        return {n: self.random.randint(min(2, longest), longest) for n in sorted(long)}
+        if self.random.random() < (0.3 if self.odd else 0.8):
+            return {n: self.random.randint(min(2, self.longest), self.longest) for n in sorted(long)}
+        return self._within(_MOST_ELEMENTS, tensors)
+
+    def _within(self, most: int, tensors: Sequence[Type]) -> dict[int, int]:
+        """Lengths of any magnitude in place of an example's, such that no tensor has more elements than `most`."""
+        lengths = sorted({n for t in tensors for n in t.lens if n > 1})
+        rooms = [most] * len(tensors)
+        found: dict[int, int] = {}
+        for n in self.random.sample(lengths, len(lengths)):
+            times = [t.lens.count(n) for t in tensors]
+            room = min((r ** (1 / k) for r, k in zip(rooms, times, strict=True) if k), default=1.0)
+            found[n] = max(1, min(n, int(max(1.0, room + 1e-9) ** self.random.random())))
+            rooms = [r // found[n] ** k for r, k in zip(rooms, times, strict=True)]
+        return found
 
     def _base_lens(self) -> tuple[int, ...]:
         found = [n.type.lens for n in self.hint.values.values() if n.type.sort == "tensor"]
@@ -142,8 +175,11 @@ class _Draw:
             raise NoInstance(str(problem)) from None
         tensors = [n.type for n in self.operators.values() if n.type.sort == "tensor"]
         tensors += [n.type for n in self.leaves if n.type.sort == "tensor"]
-        if any(t.elements > _MOST_ELEMENTS for t in tensors):
+        sizes = [n.type.size for n in self.operators.values()]
+        if any(t.elements > _MOST_ELEMENTS for t in tensors) or any(size > _LONGEST_SHARE for size in sizes):
             raise NoInstance("too large")
+        if tensors and all(t.elements <= 1 for t in tensors) and self.random.random() < _TRIVIAL:
+            raise NoInstance("of single elements")
         surroundings = self._fitted(tensors)
         context = surroundings.context(self.library, root)
         facts = Facts(root, self.library, context, self.ranges)
@@ -173,10 +209,11 @@ class _Draw:
         operator = self.library.operator(name)
         if name == self.library.boundary("input").name:
             return self._input(pattern)
+        inner = self._operations(pattern, operator, want)
         for _ in range(_ATTRIBUTE_TRIES):
             saved = dict(self.names), dict(self.values), len(self.leaves)
             try:
-                operands = self._operands(pattern, operator, want)
+                operands = self._operands(pattern, operator, want, inner)
                 attributes = self._attributes(pattern, operator, operands)
                 type_ = infer(self.library, name, attributes, [o.type for o in operands], self.context)
             except (TypeProblem, NoInstance, GenrwError, KeyError, IndexError, ZeroDivisionError):
@@ -207,15 +244,9 @@ class _Draw:
         """NoInstance if attributes or types are outside of what an operator's domain says."""
         found = self.library.find(node.op)
         member = found[1] if found is not None else None
-        env = environment(operator, member, node.attributes, [o.type for o in node.operands], {}, self.context)
-        for expr in operator.decl.domain:
-            try:
-                holds = self.library.scope.compile(expr)(env)
-            except (GenrwError, KeyError, TypeError):
-                # a condition on values
-                continue
-            if holds is False:
-                raise NoInstance("outside of the domain")
+        types = [o.type for o in node.operands]
+        if not within_domain(operator, member, node.attributes, types, self.context):
+            raise NoInstance("outside of the domain")
         if self.in_kernel and operator.role == "pointwise":
             lens = {o.type.lens for o in node.operands if o.type.sort == "tensor"}
             if len(lens) > 1:
@@ -262,18 +293,24 @@ class _Draw:
 
     # ---- operands
 
-    def _operands(self, pattern: OpPattern, operator: Operator, want: str | None) -> list[Node]:
-        """The operands: those with operators of their own first, since they decide on the types of the others."""
-        found: dict[int, Node] = {}
-        order = sorted(range(len(pattern.operands)), key=lambda i: not isinstance(pattern.operands[i], OpPattern))
+    def _operations(self, pattern: OpPattern, operator: Operator, want: str | None) -> dict[int, Node]:
+        """The operands that are operations, by place: they decide on the types of the others."""
+        inner = [(i, p) for i, p in enumerate(pattern.operands) if isinstance(p, OpPattern)]
+        return {i: self._node(p, operator.operand(i).sort or self._open_sort(p, operator, want)) for i, p in inner}
+
+    def _operands(
+        self, pattern: OpPattern, operator: Operator, want: str | None, inner: Mapping[int, Node]
+    ) -> list[Node]:
+        """The operands, beside those that are operations values and numbers."""
+        found = dict(inner)
         types: dict[str, str] = {}
-        for i in order:
-            decl = operator.operand(i)
-            sort = decl.sort or self._open_sort(pattern.operands[i], operator, want)
-            node = self._operand(pattern.operands[i], sort, decl.dtype, operator, types)
-            found[i] = node
-            if decl.dtype is not None and node.type.dtype:
-                types.setdefault(decl.dtype, node.type.dtype)
+        for i in sorted(range(len(pattern.operands)), key=lambda i: i not in inner):
+            decl, part = operator.operand(i), pattern.operands[i]
+            if not isinstance(part, OpPattern):
+                sort = decl.sort or self._open_sort(part, operator, want)
+                found[i] = self._operand(part, sort, decl.dtype, operator, types)
+            if decl.dtype is not None and found[i].type.dtype:
+                types.setdefault(decl.dtype, found[i].type.dtype)
         return [found[i] for i in range(len(pattern.operands))]
 
     def _open_sort(self, pattern: Pattern, operator: Operator, want: str | None) -> str:
@@ -290,10 +327,13 @@ class _Draw:
         return "tensor" if self.library.boundary("result").legal_at(self.stage) else "value"
 
     def _operand(
-        self, pattern: Pattern, sort: str, dtype: str | None, operator: Operator, types: Mapping[str, str]
+        self,
+        pattern: VarPattern | NumberPattern,
+        sort: str,
+        dtype: str | None,
+        operator: Operator,
+        types: Mapping[str, str],
     ) -> Node:
-        if isinstance(pattern, OpPattern):
-            return self._node(pattern, sort)
         if isinstance(pattern, NumberPattern):
             return self._number(pattern)
         if pattern.name not in self.values:
@@ -312,7 +352,7 @@ class _Draw:
             schedule = [v for v in self.surroundings.schedule.values() if type(v) is int]
             others = [v for v in self.names.values() if type(v) is int]
             options = [*NUMBERS, *near, *near, *schedule, *others, *(2 * n for n in others), *self.lens, -1, -3]
-            drawn = self.random.choice(options)
+            drawn = self.wanted.get(value.name, self.random.choice(options))
             self.names[value.name] = max(0, drawn) if self.missing else drawn
         return shared(self.made, number_node(self.library, self.names[value.name]))
 
@@ -392,18 +432,24 @@ class _Draw:
                 known[attribute.name] = self._fixed(value)
             elif value.name in self.names:
                 known[attribute.name] = self.names[value.name]
-        asked = {a.name for a in pattern.attributes}
+        asked = {a.name: getattr(a.value, "name", a.name) for a in pattern.attributes}
         # a constant's value goes by its type and lengths
         for name, decl in sorted(operator.attributes.items(), key=lambda item: item[1].type == "any"):
             if name in known or (name not in asked and not self._is_free(pattern, name, operator)):
                 continue
             drawn = self.attributes.value(decl, operator, types, known, shown.get(name))
+            drawn = self.wanted.get(asked.get(name, ""), self._again(drawn))
             known[name] = coerced(operator, name, _along(drawn, decl.type, types))
         for attribute in pattern.attributes:
             value = attribute.value if attribute.value is not None else Name(attribute.name)
             if isinstance(value, Name):
                 self.names[value.name] = known[attribute.name]
         return complete(operator, known, types, self.context)
+
+    def _again(self, drawn: Any) -> Any:
+        """The value, now and then a list that another attribute has."""
+        others = [v for v in self.names.values() if isinstance(v, tuple)] if isinstance(drawn, tuple) else []
+        return self.random.choice(others) if others and self.random.random() < _SAME else drawn
 
     def _is_free(self, pattern: OpPattern, name: str, operator: Operator) -> bool:
         """Is an attribute that the pattern does not name drawn, and not left at its default?"""

@@ -95,33 +95,53 @@ def _poison(dtype: str, poison: int) -> Values:
     return np.asarray(_UNSPECIFIED[poison]).astype(numpy_dtype(DTYPES[dtype].compute))
 
 
+class Machine:
+    """What operators mean, each compiled when first needed: in double precision if `precise`. An index of -1 stands for
+    an element that does not exist if some may be `missing`."""
+
+    def __init__(self, library: Library, *, precise: bool, missing: bool) -> None:
+        self.library, self.precise, self.missing = library, precise, missing
+        self.evaluator = Evaluator(library, {}, precise)
+        self.lanes = _PoisonedLanes(self.evaluator.folds, missing)
+        self.evaluator.functions.update(lane_functions(self.lanes))
+        self._conditions: dict[int, Any] = {}
+
+    def begin(self, context: Mapping[str, Any], launch: Launch, poison: int) -> None:
+        """Go on to another launch."""
+        self.evaluator.context = context
+        self.lanes.poison = poison
+        self.lanes.extents = [launch.groups, launch.lanes, launch.steps, 1]
+        self.lanes.of_groups(0, launch.groups)
+
+    def condition(self, expr: Expr) -> Any:
+        """A condition on values, compiled."""
+        if id(expr) not in self._conditions:
+            lets, functions = self.library.scope.lets, self.evaluator.functions
+            self._conditions[id(expr)] = compile_numeric(expr, lets, precise=self.precise, functions=functions)
+        return self._conditions[id(expr)]
+
+
 class Meaning:
-    """The values of terms over the same leaves."""
+    """The values of terms over the same leaves, on a machine that nothing else uses meanwhile."""
 
     def __init__(
         self,
-        library: Library,
+        machine: Machine,
         context: Mapping[str, Any],
         leaves: Mapping[int, Values],
         launch: Launch,
         *,
-        precise: bool,
-        missing: bool,
-        poison: int,
+        poison: int = 0,
         tolerant: bool = False,
     ) -> None:
-        self.library, self.leaves, self.precise, self.missing, self.poison = library, leaves, precise, missing, poison
-        self.evaluator = Evaluator(library, context, precise)
-        self.lanes = _PoisonedLanes(self.evaluator.folds, missing)
-        self.lanes.poison = poison
-        self.lanes.extents = [launch.groups, launch.lanes, launch.steps, 1]
-        self.lanes.of_groups(0, launch.groups)
-        self.evaluator.functions.update(lane_functions(self.lanes))
+        self.library, self.leaves, self.poison = machine.library, leaves, poison
+        self.precise, self.missing = machine.precise, machine.missing
+        self.machine, self.evaluator, self.lanes = machine, machine.evaluator, machine.lanes
+        machine.begin(context, launch, poison)
         self.largest = 0.0
-        self._input = library.boundary("input").name
+        self._input = self.library.boundary("input").name
         self._lost: dict[int, Values] = {}
         self.outside: list[Values] | None = [] if tolerant else None
-        self._conditions: dict[int, Any] = {}
 
     def of(self, root: Node) -> Value:
         """The value of a term: an array, several of an accumulator, or what it writes. Meaningless if it has none."""
@@ -261,7 +281,7 @@ class Meaning:
         env |= {d.name: v for d, v in zip(decl.operands, operands, strict=False)}
         for expr in decl.domain:
             try:
-                holds = np.asarray(self._condition(expr)(env))
+                holds = np.asarray(self.machine.condition(expr)(env))
             except GenrwError:
                 # the condition is one on types, which the term has been drawn for
                 continue
@@ -277,13 +297,6 @@ class Meaning:
                 poison = _poison(value.dtype, self.poison).astype(value.values.dtype)
                 value = Array(np.where(holds, value.values, poison), value.dtype)
         return value
-
-    def _condition(self, expr: Expr) -> Any:
-        if id(expr) not in self._conditions:
-            scope = self.library.scope
-            functions = self.evaluator.functions
-            self._conditions[id(expr)] = compile_numeric(expr, scope.lets, precise=self.precise, functions=functions)
-        return self._conditions[id(expr)]
 
     def _shaped(self, node: Node, value: Value) -> Value:
         """The value, its share as long as the type says."""

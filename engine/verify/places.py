@@ -8,7 +8,6 @@ operands do.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,8 @@ from genrw.engine.arrays import Array, Values
 from genrw.engine.ir import Node, walk
 from genrw.engine.library import Library
 from genrw.engine.places import ELEMENT, ELSEWHERE, PLACES, ROW
-from genrw.engine.verify.instances import Instance, Instances, NoInstance
-from genrw.engine.verify.meaning import Meaning, Meaningless
+from genrw.engine.verify.instances import Instance, Instances
+from genrw.engine.verify.meaning import Machine, Meaning, Meaningless
 from genrw.engine.verify.report import indented, term_text
 from genrw.engine.verify.sides import Sides, Unbuildable
 from genrw.engine.verify.values import Kind, Launch, leaf_values
@@ -40,14 +39,9 @@ class WrongPlace:
 def try_places(library: Library, rule: RuleDecl, count: int, seed: str) -> tuple[int, WrongPlace | None]:
     """How many instances held, and the first that does not."""
     instances, sides, compared = Instances(library, rule), Sides(library), 0
-    for number in range(count * _DRAWS):
+    for number, choices, instance in instances.drawn(seed, count * _DRAWS):
         if compared >= count:
             break
-        random = Random(f"{seed}/{number}")
-        try:
-            instance = instances.draw(random)
-        except NoInstance:
-            continue
         for alternative in sides.alternatives(instance.match):
             if alternative.refused:
                 continue
@@ -57,7 +51,7 @@ def try_places(library: Library, rule: RuleDecl, count: int, seed: str) -> tuple
                 return compared, WrongPlace(
                     f"the right side cannot be built: {problem}", _shown(instance, None, library)
                 )
-            question = _Question(library, instance, right, random.choice((ELEMENT, ROW, ELSEWHERE)))
+            question = _Question(library, instance, right, choices.choice((ELEMENT, ROW, ELSEWHERE)))
             wrong = question.wrong(number)
             if wrong is None:
                 continue
@@ -156,9 +150,8 @@ class _Question:
         return np.array([self.rows[element] if place == ROW else element])
 
     def _value(self, leaves: dict[int, Values]) -> Values:
-        meaning = Meaning(
-            self.library, self.instance.match.context, leaves, _ONE, precise=False, missing=False, poison=0
-        )
+        machine = Machine(self.library, precise=False, missing=False)
+        meaning = Meaning(machine, self.instance.match.context, leaves, _ONE)
         value = meaning.of(self.asked)
         if not isinstance(value, Array):
             raise Meaningless("no tensor")

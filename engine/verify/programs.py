@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from math import prod
 from random import Random
 from typing import Any
 
 from genrw.engine.build import complete, input_node
 from genrw.engine.dtypes import DTYPES
-from genrw.engine.infer import TypeProblem, environment, infer
+from genrw.engine.infer import TypeProblem, infer
 from genrw.engine.ir import Module, Node, walk
 from genrw.engine.library import Library
 from genrw.engine.types import EFFECT, Type
-from genrw.engine.verify.attributes import AttributeDraw
+from genrw.engine.verify.attributes import AttributeDraw, within_domain
 from genrw.engine.verify.sides import coerced
 from genrw.grammar.diagnostics import GenrwError
 
@@ -20,6 +21,8 @@ _MOST_ELEMENTS = 1 << 14
 _ROLES = ("pointwise", "pointwise", "fold", "index_map", "index_map")
 _TYPES = ("float", "float", "float", "int32", "half", "double", "int8")
 _TRIES = 40
+_REPEATED = 0.15
+"""How often rows have one value for all of their elements."""
 _SCATTERED = "scattered"
 """The part of the role of index maps whose neighbours lie apart."""
 
@@ -45,7 +48,7 @@ def random_kernel(
     there are any."""
     if not exact:
         lens = tuple(max(1, n + random.choice((0, 0, 0, -1, 1))) for n in lens)
-    while _product(list(lens)) > _MOST_ELEMENTS:
+    while prod(lens) > _MOST_ELEMENTS:
         longest = max((d for d in range(len(lens)) if d not in axes), key=lambda d: lens[d], default=0)
         longest = longest if lens[longest] > 8 else max(range(len(lens)), key=lambda d: lens[d])
         lens = tuple(max(1, n // 4) if d == longest else n for d, n in enumerate(lens))
@@ -64,7 +67,7 @@ class _Writer:
     def _lens(self) -> tuple[int, ...]:
         rank = self.random.choice((1, 2, 2, 2, 3))
         lens = [self.random.choice(_LENGTHS) for _ in range(rank)]
-        while _product(lens) > _MOST_ELEMENTS:
+        while prod(lens) > _MOST_ELEMENTS:
             lens[self.random.randrange(rank)] = self.random.choice(_LENGTHS[:8])
         return tuple(lens)
 
@@ -83,6 +86,9 @@ class _Writer:
             self._some(self.random.choice(("pointwise", "index_map", _SCATTERED, _SCATTERED)))
             return self._ended()
         whole = self.values[-1]
+        if self.random.random() < _REPEATED:
+            row = tuple(1 if d in axes else n for d, n in enumerate(self.lens))
+            whole = self._repeated(self._parameter(self.dtype, row)) or whole
         for _ in range(self.random.choice((1, 1, 2))):
             fold = self._folded(whole, axes)
             if fold is not None and self.random.random() < 0.5:
@@ -106,6 +112,21 @@ class _Writer:
                 made = self._made(name, {along: axes}, [x])
                 if made is not None:
                     return made
+        return None
+
+    def _repeated(self, x: Node) -> Node | None:
+        """A tensor as long as the program's own, by any operator that lengths make one of it."""
+        options = [
+            (name, a.name)
+            for name in operators_of(self.library, "index_map")
+            for a in self.library.operator(name).decl.attributes
+            if a.type == "ints"
+        ]
+        for name, attribute in self.random.sample(options, len(options)):
+            made = self._made(name, {attribute: self.lens}, [x])
+            if made is not None and made.type.lens == self.lens:
+                return made
+            self.values = [v for v in self.values if v is not made]
         return None
 
     def _combined(self, x: Node, y: Node) -> Node | None:
@@ -205,18 +226,5 @@ class _Writer:
                 axes = value if isinstance(value, tuple) else (value,)
                 if any(not 0 <= d < len(types[0].lens) for d in axes) or not axes:
                     raise KeyError(decl.name)
-        env = environment(operator, None, attributes, types, {}, {})
-        for expr in operator.decl.domain:
-            try:
-                holds = self.library.scope.compile(expr)(env)
-            except (GenrwError, KeyError, TypeError):
-                continue
-            if holds is False:
-                raise KeyError("domain")
-
-
-def _product(lens: list[int]) -> int:
-    found = 1
-    for n in lens:
-        found *= n
-    return found
+        if not within_domain(operator, None, attributes, types, {}):
+            raise KeyError("domain")

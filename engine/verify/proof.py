@@ -2,18 +2,25 @@
 
 An index is an integer, a share of them any one of its elements. What operators mean, what guards ask and what facts say
 of a value become formulas; the solver looks for integers for which the two sides differ. What it cannot decide for all
-integers it is asked for all of 8 bits.
+integers it is asked for all of 8 bits; what it cannot decide there either is computed for many.
+
+Kernels have indices of 32 bits. Where all that the left side makes has so many, the right side has to be the same: sums
+and products may wrap around, since they come round again, but what is divided or compared may not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from genrw.engine.expr_walk import free_names, member_uses, substitute
 from genrw.engine.library import Library, Operator
 from genrw.engine.lint.sides import conditions
 from genrw.engine.variants import Variant, nodes, pattern_operators, rest_counts, variants
+from genrw.engine.verify.numbers import FEW, Numbers, Symbols
 from genrw.grammar.expr_tree import Binary, Call, Compare, Const, Expr, IfElse, Member, Name, Unary
 from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
 
@@ -31,14 +38,11 @@ class Untranslatable(Exception):
 
 @dataclass
 class Proof:
-    """What the solver said: `proven`, `refuted`, `bounded` (true for all integers of 8 bits) or `unknown`.
-
-    `wide`: may a value of the right side need more than 32 bits where none of the left side does? None: not known.
-    """
+    """What is known for all integers: `proven`, `refuted` or `bounded`; `note` says how far, `model` where it is wrong."""
 
     status: str
     model: dict[str, int] = field(default_factory=dict)
-    wide: bool | None = None
+    note: str = ""
 
 
 def solver_is_there() -> bool:
@@ -59,15 +63,36 @@ def prove(library: Library, rule: RuleDecl) -> Proof | None:
     try:
         for variant in _directions(variants(rule, library, counts)):
             for choice in _choices(library, rule, variant):
-                proofs.append(_Formula(library, variant, choice).proof())
+                proofs.append(_proof(library, variant, choice))
     except Untranslatable:
         return None
     if not proofs:
         return None
-    worst = min(proofs, key=lambda p: ("refuted", "unknown", "bounded", "proven").index(p.status))
-    wides = [p.wide for p in proofs]
-    worst.wide = True if True in wides else None if None in wides else False
-    return worst
+    return min(proofs, key=lambda p: (("refuted", "bounded", "proven").index(p.status), not p.note))
+
+
+def _proof(library: Library, variant: Variant, choice: Mapping[str, str]) -> Proof:
+    formula = _Formula(library, variant, choice, Symbols())
+    found = formula.proof()
+    if found is not None and found.status != "bounded":
+        return found
+    said, widths = ("the solver does not decide it", (8, 32)) if found is None else (found.note, (32,))
+    return _computed(library, variant, choice, formula.variables(), said, widths)
+
+
+def _computed(
+    library: Library, variant: Variant, choice: Mapping[str, str], names: list[str], said: str, widths: Sequence[int]
+) -> Proof:
+    """The two sides for many integers of some widths, where the solver has `said` no more than that."""
+    counts = []
+    for bits in widths:
+        every = bits == 8 and len(names) <= FEW
+        formula = _Formula(library, variant, choice, Numbers(bits, names if every else None))
+        count, model = formula.computed(bits)
+        if model:
+            return Proof("refuted", model)
+        counts.append(f"{'all' if every else 'random'} integers of {bits} bits, {count} that the guard takes")
+    return Proof("bounded", note=f"{said}; right on {' and on '.join(counts)}")
 
 
 def _directions(found: Iterator[Variant]) -> Iterator[Variant]:
@@ -117,20 +142,26 @@ def _is_of_indices(library: Library, rule: RuleDecl) -> bool:
 class _Formula:
     """The two sides of a variant as terms of the solver."""
 
-    def __init__(self, library: Library, variant: Variant, choice: Mapping[str, str]) -> None:
-        import z3
-
-        self.z3, self.library, self.variant, self.choice = z3, library, variant, choice
+    def __init__(
+        self, library: Library, variant: Variant, choice: Mapping[str, str], algebra: Symbols | Numbers
+    ) -> None:
+        self.algebra, self.library, self.variant, self.choice = algebra, library, variant, choice
         self.names: dict[str, Any] = {}
         self.values: dict[str, Any] = {}
         self.premises: list[Any] = []
         self.complete = True
         self.left_terms: list[Any] = []
         self.right_terms: list[Any] = []
+        self.sensitive: list[Any] = []
+        self.drawn: dict[str, Any] = {}
         self.matched: dict[int, dict[str, Any]] = {}
-        self.computed = {b.name: b.value for b in variant.with_}
+        self.bindings = {b.name: b.value for b in variant.with_}
 
-    def proof(self) -> Proof:
+    def proof(self) -> Proof | None:
+        """What the solver says; None if it decides nothing."""
+        return self._decided(self._claim())
+
+    def _claim(self) -> Any:
         self._multiples()
         left = self._term(self.variant.left, self.left_terms, True)
         for condition in conditions(self.variant.guard):
@@ -140,22 +171,64 @@ class _Formula:
                 # without a premise less can be proven, and nothing refuted
                 self.complete = False
         right = self._term(self.variant.right, self.right_terms, False)
-        return self._decided(left == right)
+        return left == right
 
-    def _decided(self, claim: Any) -> Proof:
-        found, model = self._asked([self.z3.Not(claim)])
+    def _decided(self, claim: Any) -> Proof | None:
+        wrong = self.algebra.Not(claim)
+        found, model = self._asked([wrong])
         if found == "unsat":
-            return Proof("proven", wide=self._is_wide())
-        if found == "sat":
-            return Proof("refuted", model) if self.complete else Proof("unknown")
-        small = [self.z3.And(v >= -(1 << _BITS), v < 1 << _BITS) for v in self._variables()]
-        found, model = self._asked([self.z3.Not(claim), *small])
+            return self._at_32_bits()
+        if found == "unknown":
+            small = [self.algebra.And(v >= -(1 << _BITS), v < 1 << _BITS) for v in self.drawn.values()]
+            found, model = self._asked([wrong, *small])
+            if found == "unsat":
+                return Proof("bounded", note="the solver decides it for all integers of 8 bits")
+        return Proof("refuted", model) if found == "sat" and self.complete else None
+
+    def _at_32_bits(self) -> Proof:
+        """Does what holds for all integers hold for those of 32 bits?"""
+        inside = [self._fits(t) for t in (*self.left_terms, *self.drawn.values()) if self.algebra.is_int(t)]
+        outside = [self.algebra.Not(self._fits(t)) for t in self.sensitive if self.algebra.is_int(t)]
+        found, model = self._asked([*inside, self.algebra.Or(*outside)]) if outside else ("unsat", {})
         if found == "sat" and self.complete:
-            return Proof("refuted", model)
-        return Proof("bounded" if found == "unsat" else "unknown")
+            return Proof("refuted", model, "32 bits are too few for what the right side divides or compares")
+        if found != "unsat":
+            return Proof("bounded", note="proven for all integers; not whether 32 bits are enough for the right side")
+        wraps = [self.algebra.Not(self._fits(t)) for t in self.right_terms if self.algebra.is_int(t)]
+        found, _ = self._asked([*inside, self.algebra.Or(*wraps)]) if wraps else ("unsat", {})
+        return Proof("proven", note="" if found == "unsat" else "sums or products of the right side may wrap around")
+
+    def _fits(self, term: Any) -> Any:
+        return self.algebra.And(term >= -_INT32, term < _INT32)
+
+    def computed(self, bits: int) -> tuple[int, dict[str, int]]:
+        """How many integers were computed that the guard takes, and those for which the sides differ first."""
+        right = self._claim()
+        taken = self.algebra.And(*self.premises, *(self._fits(t) for t in self.left_terms if bits == 32))
+        wrong = self.algebra.And(taken, self.algebra.Not(right))
+        wide = self.algebra.Or(*(self.algebra.Not(self._fits(t)) for t in self.sensitive if bits == 32))
+        wrong, *values = np.broadcast_arrays(
+            self.algebra.Or(wrong, self.algebra.And(taken, wide)), *self.drawn.values()
+        )
+        model = {}
+        if np.any(wrong) and self.complete:
+            place = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+            model = {name: int(v[place]) for name, v in zip(self.drawn, values, strict=True)}
+        return int(np.sum(np.broadcast_to(taken, wrong.shape))), model
+
+    def variables(self) -> list[str]:
+        """All integers that the formula speaks of."""
+        return [*self.drawn]
+
+    def _drawn(self, name: str) -> Any:
+        """An integer: any that there is."""
+        if name not in self.drawn:
+            self.drawn[name] = self.algebra.Int(name)
+        return self.drawn[name]
 
     def _asked(self, formulas: list[Any]) -> tuple[str, dict[str, int]]:
-        solver = self.z3.Solver()
+        assert isinstance(self.algebra, Symbols)
+        solver = self.algebra.z3.Solver()
         solver.set("timeout", _MILLISECONDS)
         solver.set("random_seed", 0)
         solver.add(*self.premises, *formulas)
@@ -163,32 +236,13 @@ class _Formula:
         if found != "sat":
             return found, {}
         model = solver.model()
-        values = {name: model.eval(v, model_completion=True) for name, v in self._named()}
-        return found, {name: v.as_long() for name, v in values.items() if self.z3.is_int_value(v)}
-
-    def _is_wide(self) -> bool | None:
-        """May the right side leave 32 bits where the left side does not?"""
-        integers = [t for t in self.left_terms if self.z3.is_int(t)]
-        inside = [self.z3.And(t >= -_INT32, t < _INT32) for t in (*integers, *self._variables())]
-        outside = [self.z3.Or(t < -_INT32, t >= _INT32) for t in self.right_terms if self.z3.is_int(t)]
-        if not outside:
-            return False
-        found, _ = self._asked([*inside, self.z3.Or(*outside)])
-        return {"sat": True, "unsat": False}.get(found)
-
-    def _named(self) -> Iterator[tuple[str, Any]]:
-        for name, value in (*self.values.items(), *self.names.items()):
-            if self.z3.is_const(value) and self.z3.is_int(value):
-                yield name, value
-
-    def _variables(self) -> list[Any]:
-        return [v for _, v in self._named()]
+        return found, {name: model.eval(v, model_completion=True).as_long() for name, v in self.drawn.items()}
 
     # ---- terms
 
     def _fresh(self, name: str) -> Any:
         if name not in self.names:
-            self.names[name] = self.z3.Int(name)
+            self.names[name] = self._drawn(name)
         return self.names[name]
 
     def _term(self, pattern: Pattern, terms: list[Any], matching: bool) -> Any:
@@ -198,7 +252,7 @@ class _Formula:
 
     def _made(self, pattern: Pattern, terms: list[Any], matching: bool) -> Any:
         if isinstance(pattern, VarPattern):
-            return self.values.setdefault(pattern.name, self.z3.Int(pattern.name))
+            return self.values.setdefault(pattern.name, self._drawn(pattern.name))
         if isinstance(pattern, NumberPattern):
             return self._number(pattern, matching)
         operands = [self._term(o, terms, matching) for o in pattern.operands]
@@ -206,16 +260,30 @@ class _Formula:
         attributes = self._attributes(pattern, operator, matching)
         if operator.role == "boundary":
             value = attributes["value"]
-            return self.z3.BoolVal(value) if isinstance(value, bool) else value
+            return self.algebra.BoolVal(value) if isinstance(value, bool) else value
         env = {**attributes, **{d.name: v for d, v in zip(operator.decl.operands, operands, strict=True)}}
+        means = operator.decl.means
+        assert means is not None
         if matching:
             self._within_domain(operator, env)
             self.matched[id(pattern)] = attributes
-        assert operator.decl.means is not None
-        value = self._expr(operator.decl.means, env)
+        else:
+            self.sensitive += [v for name, v in env.items() if not self._comes_round(means, name)]
+        value = self._expr(means, env)
         if pattern.binds is not None:
             self.values[pattern.binds] = value
         return value
+
+    def _comes_round(self, expr: Expr, name: str) -> bool:
+        """Is a value only added, subtracted and multiplied in an expression? Then what wraps around comes round again."""
+        if isinstance(expr, Name) or name not in free_names(expr):
+            return True
+        if isinstance(expr, Binary) and expr.op in ("+", "-", "*"):
+            return self._comes_round(expr.left, name) and self._comes_round(expr.right, name)
+        if isinstance(expr, Call) and expr.function in self.library.scope.lets:
+            let = self.library.scope.lets[expr.function]
+            return self._comes_round(substitute(let.body, dict(zip(let.parameters, expr.args, strict=True))), name)
+        return False
 
     def _number(self, pattern: NumberPattern, matching: bool) -> Any:
         if matching and isinstance(pattern.value, Name):
@@ -259,19 +327,32 @@ class _Formula:
                 self.complete = False
 
     def _multiples(self) -> None:
-        """A number that the guard says another one divides is a multiple of it: written so, the solver finds more proofs."""
+        """What the guard says another number divides is a multiple of it, what it says is equal to another is that one:
+        written so, the solver finds more proofs, and more of the integers that are computed are ones that it takes."""
         for condition in conditions(self.variant.guard):
+            for name in sorted(name for name, member in member_uses(condition) if member == "pow2"):
+                power = self._fresh(f"{name}.pow2")
+                self.premises.append(self._is_power(power))
+                self.values[name] = power * self._drawn(f"{name} // {name}.pow2")
+            if isinstance(condition, Compare) and condition.ops == ("==",):
+                same = [o.name for o in condition.operands if isinstance(o, Name)]
+                if len(same) == 2 and not set(same) & (self.names.keys() | self.bindings.keys()):
+                    self.names[same[0]] = self._fresh(same[1])
             found = _divided(condition)
             if found is not None and found[0] not in self.names:
                 number, divisor = found
-                self.names[number] = self._fresh(divisor) * self.z3.Int(f"{number} // {divisor}")
+                self.names[number] = self._fresh(divisor) * self._drawn(f"{number} // {divisor}")
 
     # ---- expressions
 
     def _expr(self, expr: Expr, env: Mapping[str, Any]) -> Any:
         if isinstance(expr, Const):
             if isinstance(expr.value, (bool, int)):
-                return self.z3.BoolVal(expr.value) if isinstance(expr.value, bool) else self.z3.IntVal(expr.value)
+                return (
+                    self.algebra.BoolVal(expr.value)
+                    if isinstance(expr.value, bool)
+                    else self.algebra.IntVal(expr.value)
+                )
             raise Untranslatable("a constant that is no integer")
         if isinstance(expr, Name):
             return self._name(expr.name, env)
@@ -282,13 +363,13 @@ class _Formula:
         if isinstance(expr, Unary):
             value = self._expr(expr.operand, env)
             if expr.op in ("-", "not"):
-                return -value if expr.op == "-" else self.z3.Not(value)
+                return -value if expr.op == "-" else self.algebra.Not(value)
         if isinstance(expr, Compare):
             values = [self._expr(o, env) for o in expr.operands]
             parts = [_COMPARE[op](a, b) for op, a, b in zip(self._comparisons(expr), values, values[1:], strict=False)]
-            return self.z3.And(*parts)
+            return self.algebra.And(*parts)
         if isinstance(expr, IfElse):
-            return self.z3.If(*(self._expr(e, env) for e in (expr.condition, expr.then, expr.otherwise)))
+            return self.algebra.If(*(self._expr(e, env) for e in (expr.condition, expr.then, expr.otherwise)))
         if isinstance(expr, Call):
             return self._call(expr, env)
         raise Untranslatable(type(expr).__name__)
@@ -302,8 +383,8 @@ class _Formula:
         for known in (env, self.names, self.values):
             if name in known:
                 return known[name]
-        if name in self.computed:
-            self.names[name] = self._expr(self.computed[name], {})
+        if name in self.bindings:
+            self.names[name] = self._expr(self.bindings[name], {})
             return self.names[name]
         raise Untranslatable(name)
 
@@ -322,8 +403,6 @@ class _Formula:
         elif name in self.values and member in ("lo", "hi"):
             value = self.values[name]
             self.premises.append(number <= value if member == "lo" else number >= value)
-        elif name in self.values and member == "pow2":
-            self.premises += [self._is_power(number), self.values[name] == number * self.z3.Int(f"{label} times")]
         elif name in self.values and member == "size":
             self.premises.append(number >= 0)
         else:
@@ -331,13 +410,11 @@ class _Formula:
         return number
 
     def _binary(self, op: str, a: Any, b: Any) -> Any:
-        z3 = self.z3
         if op in ("and", "or"):
-            return z3.And(a, b) if op == "and" else z3.Or(a, b)
-        if op == "//":
-            return _floor_div(z3, a, b)
-        if op == "%":
-            return _floor_mod(z3, a, b)
+            return self.algebra.And(a, b) if op == "and" else self.algebra.Or(a, b)
+        if op in ("//", "%"):
+            quotient = self.algebra.quotient(a, b)
+            return quotient if op == "//" else a - b * quotient
         if op in ("+", "-", "*"):
             return a + b if op == "+" else a - b if op == "-" else a * b
         raise Untranslatable(op)
@@ -355,12 +432,12 @@ class _Formula:
         args = [self._expr(a, env) for a in expr.args]
         if expr.function in ("min", "max") and len(args) == 2:
             a, b = args
-            return self.z3.If(a <= b if expr.function == "min" else a >= b, a, b)
+            return self.algebra.If(a <= b if expr.function == "min" else a >= b, a, b)
         raise Untranslatable(expr.function)
 
     def _is_power(self, number: Any) -> Any:
         """Is a number one of the powers of two that indices of 32 bits have?"""
-        return self.z3.Or(*(number == 1 << i for i in range(31)))
+        return self.algebra.Or(*(number == 1 << i for i in range(31)))
 
     def _counted(self, expr: Call, env: Mapping[str, Any]) -> Any:
         """Where a lane stands, or which element of its share is meant: the same on both sides."""
@@ -379,15 +456,6 @@ def _divided(condition: Expr) -> tuple[str, str] | None:
             if isinstance(number, Name) and isinstance(divisor, Name):
                 return number.name, divisor.name
     return None
-
-
-def _floor_div(z3: Any, a: Any, b: Any) -> Any:
-    """The quotient rounded towards minus infinity: the solver's own is that for positive divisors."""
-    return z3.If(b > 0, a / b, (-a) / (-b))
-
-
-def _floor_mod(z3: Any, a: Any, b: Any) -> Any:
-    return a - b * _floor_div(z3, a, b)
 
 
 _COMPARE = {

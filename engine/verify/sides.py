@@ -163,10 +163,11 @@ class Sides:
         operator = self.library.operator(name)
         for attribute in pattern.attributes:
             expr = attribute.value if attribute.value is not None else Name(attribute.name)
-            values[attribute.name] = coerced(operator, attribute.name, _plain(self._value(expr, env)))
+            values[attribute.name] = coerced(operator, attribute.name, _plain(self.value(expr, env)))
         return complete(operator, values, operands, match.context)
 
-    def _value(self, expr: Expr, env: Mapping[str, Any]) -> Any:
+    def value(self, expr: Expr, env: Mapping[str, Any]) -> Any:
+        """What an expression of the rule is; GenrwError or KeyError if it cannot be computed."""
         if isinstance(expr, Name) and expr.name not in env and expr.name in DTYPES:
             return expr.name
         return self._compiled(expr)(env)

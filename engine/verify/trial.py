@@ -16,20 +16,25 @@ from genrw.engine.ir import Node, walk
 from genrw.engine.library import Library
 from genrw.engine.types import Type
 from genrw.engine.variants import nodes, pattern_operators
-from genrw.engine.verify.instances import Instance, Instances, NoInstance
+from genrw.engine.verify.instances import Instance, Instances
 from genrw.engine.verify.judge import Difference, Free, Tolerance, difference
-from genrw.engine.verify.meaning import LANE_SORTS, Meaning, Meaningless
+from genrw.engine.verify.meaning import LANE_SORTS, Machine, Meaning, Meaningless
+from genrw.engine.verify.nearing import Nearing
 from genrw.engine.verify.sides import Alternative, Sides, Unbuildable
 from genrw.engine.verify.values import Kind, Launch, launch_of, leaf_values
 from genrw.grammar.expr_tree import Expr
 from genrw.grammar.rw_tree import RuleDecl
 
-_DRAWS_FOR_EACH, _DRAWS_FOR_RARE, _RARE = 100, 1000, 5
-"""Draws for each instance that is wanted. A guard that lets fewer pass gets fewer instances; one that lets hardly any
-pass, fewer than `_RARE`, gets more draws."""
+_DRAWS_FOR_EACH = 40
+"""Draws for each instance that is wanted. A guard that lets fewer pass gets fewer instances."""
+_RARELY, _SEARCHES, _SEARCHED = 25, 2, 4
+"""A guard that lets not one of so many draws pass is rare: then instances that it takes are searched from those that it
+refuses, so many times for each that is wanted, until there is one for every fourth of these."""
 _REFUSED_FOR_EACH = 2
+_OF_TENSORS = 4
+"""Instances of tensors for each that is wanted: they cost little beside those of lanes."""
 _DRAWS_OUTSIDE = 20
-_LEAST_DRAWS = 30_000
+_LEAST_DRAWS, _LEAST_SEARCHES = 2_000, 40
 _POISONS = (0, 1)
 _SETTLING = 4
 _TINY = 2.0**-38
@@ -91,7 +96,8 @@ class Trial:
         self.sides = Sides(library)
         self.folds = self._folds()
         self.missing = self._has_missing()
-        self.instances = Instances(library, rule, waves, self.missing)
+        self.instances = Instances(library, rule, waves, self.missing, narrow=self.folds)
+        self.machines = {p: Machine(library, precise=p, missing=self.missing) for p in (False, True)}
 
     def _operators(self) -> set[str]:
         sides = (self.rule.left, self.rule.right)
@@ -111,26 +117,24 @@ class Trial:
         return not last or self.rule.stages != tuple(last) or any(not op.legal_at(last[0]) for op in operators)
 
     def run(self, count: int, seed: str) -> Tried:
-        """Compare so many instances; ends with the first that fails."""
+        """Compare so many instances, more of tensors; ends with the first that fails."""
         tried = Tried()
+        rare, count = count, count if self.instances.in_kernel else count * _OF_TENSORS
         outside, wanted = 0, count * _REFUSED_FOR_EACH if self.rule.guard is not None else 0
-        for number in range(max(count * _DRAWS_FOR_RARE, _LEAST_DRAWS)):
+        nearing = Nearing(self.library, self.instances, self.sides, max(rare * _SEARCHES, _LEAST_SEARCHES))
+        for number, choices, instance in self.instances.drawn(seed, max(count * _DRAWS_FOR_EACH, _LEAST_DRAWS)):
             enough = tried.compared >= count
             if enough and (outside >= wanted or number >= count * _DRAWS_OUTSIDE):
                 break
-            if tried.compared >= _RARE and number >= count * _DRAWS_FOR_EACH:
-                break
-            random = Random(f"{seed}/{number}")
-            try:
-                instance = self.instances.draw(random)
-            except NoInstance:
-                continue
-            kind = kind_of(random)
+            here = f"{seed}/{number}"
+            if number >= (tried.compared + 1) * _RARELY and tried.compared < rare / _SEARCHED:
+                instance, choices = nearing.nearer(instance, choices, here)
+            kind = kind_of(choices)
             for alternative in self.sides.alternatives(instance.match):
                 if alternative.refused:
-                    outside += self._outside(instance, alternative, kind, f"{seed}/{number}", tried)
+                    outside += self._outside(instance, alternative, kind, here, tried)
                 elif not enough:
-                    tried.failure = self.compare(instance, alternative, kind, f"{seed}/{number}", tried)
+                    tried.failure = self.compare(instance, alternative, kind, here, tried)
                     if tried.failure is not None:
                         return tried
         return tried
@@ -206,9 +210,7 @@ class Trial:
         rights: list[Value] = []
         largest = 0.0
         for poison in _POISONS if _is_of_lanes(left) else _POISONS[:1]:
-            meaning = Meaning(
-                self.library, context, leaves, launch, precise=precise, missing=self.missing, poison=poison
-            )
+            meaning = Meaning(self.machines[precise], context, leaves, launch, poison=poison)
             try:
                 lefts.append(meaning.of(left))
             except Meaningless as problem:
@@ -235,9 +237,7 @@ class Trial:
         """Give lanes in which the left side is outside of what its operators are for the values of other lanes; False if
         there are none."""
         for _ in range(_SETTLING):
-            meaning = Meaning(
-                self.library, context, leaves, launch, precise=False, missing=self.missing, poison=0, tolerant=True
-            )
+            meaning = Meaning(self.machines[False], context, leaves, launch, tolerant=True)
             try:
                 meaning.of(left)
             except Meaningless as problem:

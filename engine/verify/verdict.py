@@ -68,19 +68,11 @@ def _prove(library: Library, rule: RuleDecl, verdict: Verdict) -> None:
     if proof.status == "refuted":
         shown = ", ".join(f"{name} = {value}" for name, value in proof.model.items())
         verdict.status = REFUTED
-        verdict.problem = Diagnostic(f"`{rule.name}` does not hold for all integers", rule.name_span, _remedy(rule))
+        said = f"`{rule.name}` does not hold for all integers{': ' + proof.note if proof.note else ''}"
+        verdict.problem = Diagnostic(said, rule.name_span, _remedy(rule))
         verdict.shown = f"with:\n  {shown}"
-    elif proof.status == "proven":
-        verdict.status = PROVEN
-        if proof.wide:
-            verdict.note = "what it makes may need 64 bits where what it matches fits 32"
     else:
-        verdict.status = BOUNDED
-        verdict.note = (
-            "proven for all integers of 8 bits, right on random ones"
-            if proof.status == "bounded"
-            else "the solver does not decide it; right on all instances, whose integers are of up to 12 bits"
-        )
+        verdict.status, verdict.note = (PROVEN if proof.status == "proven" else BOUNDED), proof.note
 
 
 def of_kernels(library: Library, rule: RuleDecl, options: Options) -> Verdict:

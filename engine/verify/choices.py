@@ -1,0 +1,52 @@
+"""Random choices that can be made again, with some of them changed: to come nearer to something, or to less."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+
+class Choices(Random):
+    """Random choices. Each takes one number from 0 to below 1, the lower ones for what comes first: `taken` so far.
+
+    Those `given` are taken first; then they are drawn.
+    """
+
+    def __init__(self, seed: str) -> None:
+        self.given: tuple[float, ...] = ()
+        self.taken: list[float] = []
+        super().__init__(seed)
+
+    @classmethod
+    def again(cls, seed: str, given: Sequence[float]) -> Choices:
+        """The choices that numbers say, and random ones behind them."""
+        choices = cls(seed)
+        choices.given = tuple(given)
+        return choices
+
+    def random(self) -> float:
+        """A number from 0 to below 1."""
+        place = len(self.taken)
+        self.taken.append(self.given[place] if place < len(self.given) else super().random())
+        return self.taken[-1]
+
+    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
+        """An integer of a range; ValueError if there is none."""
+        among = range(start) if stop is None else range(start, stop, step)
+        if not among:
+            raise ValueError("an empty range")
+        return among[int(self.random() * len(among))]
+
+    def randint(self, a: int, b: int) -> int:
+        """An integer from a to b, both included."""
+        return self.randrange(a, b + 1)
+
+    def choice(self, seq: Any) -> Any:
+        """One of a sequence; IndexError if it is empty."""
+        return seq[int(self.random() * len(seq))]
+
+    def sample(self, population: Any, k: int, *, counts: Any = None) -> list[Any]:  # noqa: ARG002
+        """So many of a sequence, in any order; the lower the numbers, the more in their own."""
+        left = list(population)
+        return [left.pop(self.randrange(len(left))) for _ in range(k)]
