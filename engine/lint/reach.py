@@ -166,4 +166,4 @@ def _printable(library: Library, operator: Operator) -> bool:
     decl = operator.decl
     pointwise = operator.result_sort is None and decl.means is not None
     texts = decl.emit is not None or operator.role == "alloc" or pointwise
-    return texts and operator.legal_at(library.stages[-1])
+    return texts and all(operator.legal_at(stage) for stage in library.stages[-1:])

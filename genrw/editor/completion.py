@@ -92,7 +92,7 @@ def _anywhere(analysis: Analysis) -> Iterator[Item]:
 
 def _locals(analysis: Analysis) -> Iterator[Item]:
     """The variables and values of the whole text."""
-    yield from (Item(name.name, VALUE) for name in analysis.names if name.kind in LOCAL and name.declares)
+    yield from (Item(name.name, VALUE) for name in analysis.remembered if name.kind in LOCAL and name.declares)
 
 
 def _operators(library: Library) -> Iterator[Item]:

@@ -27,6 +27,7 @@ from genrw.grammar.gen_tree import File
 from genrw.grammar.read import read_regular
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import ImportDecl, RuleFile
+from genrw.grammar.source import Span
 from genrw.program import DEFAULT_TARGET
 from genrw.rulesets import rule_texts, shipped_folder
 
@@ -38,12 +39,17 @@ _parsed_rules = lru_cache(maxsize=512)(parse_rw)
 
 @dataclass
 class Analysis:
-    """What is known of one text; `values` are those of a program by the place where their instruction begins."""
+    """What is known of one text; `values` are those of a program by the place where their instruction begins.
+
+    Of a text that cannot be read there are no `names`; `remembered` are those of the last one that could, whose places say
+    nothing of this one.
+    """
 
     library: Library
     diagnostics: list[Diagnostic] = field(default_factory=list)
     names: list[Occurrence] = field(default_factory=list)
     values: Mapping[int, Node] = field(default_factory=dict)
+    remembered: list[Occurrence] = field(default_factory=list)
 
     def at(self, offset: int) -> list[Occurrence]:
         """The names at a place, those of programs' values before those of operators."""
@@ -133,7 +139,9 @@ class Project:
         tree = next((t for t in trees if self.path_of(t.span.source.name) == path), None)
         if tree is None:
             return found
-        found.names = list(rule_names(tree, library))
+        found.remembered = list(rule_names(tree, library))
+        if self._is_now(tree.span, path):
+            found.names = found.remembered
         if not found.diagnostics:
             declared = {id(d) for d in tree.declarations}
             told = check_rules(library, [rule for rule in library.rules if id(rule) in declared])
@@ -151,7 +159,12 @@ class Project:
 
     def _here(self, diagnostics: Iterable[Diagnostic], path: Path) -> list[Diagnostic]:
         """Those of the findings that are about one file."""
-        return [d for d in diagnostics if d.span is not None and self.path_of(d.span.source.name) == path]
+        told = [d for d in diagnostics if d.span is not None and self.path_of(d.span.source.name) == path]
+        return [d for d in told if d.span is not None and self._is_now(d.span, path)]
+
+    def _is_now(self, span: Span, path: Path) -> bool:
+        """Is a place one of the text as it stands? Where that cannot be read, an older one stands in for it."""
+        return span.source.text == self.open.get(path, span.source.text)
 
     # ---- programs
 
@@ -164,7 +177,8 @@ class Project:
         values, problems = _values(file, library)
         if not problems:
             problems = _build_problems(file, library)
-        return Analysis(library, problems, list(program_names(file)), values)
+        names = list(program_names(file))
+        return Analysis(library, problems, names, values, names)
 
     def elsewhere(self, path: Path, roots: Iterable[Path]) -> Iterator[tuple[Path, list[Occurrence]]]:
         """The names of all other texts: rule files, open programs, and programs in the editor's folders."""

@@ -51,6 +51,7 @@ class Server(LanguageServer):
         super().__init__(_NAME, "1", text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
         self.project = Project(folders, shipped)
         self.edits: dict[Path, int] = {}
+        self.versions: dict[Path, int] = {}
 
     def roots(self) -> list[Path]:
         """The editor's folders."""
@@ -78,7 +79,7 @@ class Server(LanguageServer):
         text = self.project.open.get(path, "")
         told = [_diagnostic(d, self.range(d.span, text)) for d in diagnostics if d.span is not None]
         uri = from_fs_path(str(path))
-        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri or "", told))
+        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri or "", told, self.versions.get(path)))
 
     def name_at(self, path: Path, position: lsp.Position) -> tuple[Analysis, Occurrence | None]:
         """The name at a place, the more particular one where there are two."""
@@ -147,8 +148,9 @@ def _answers(handler: _Handler) -> _Handler:
 def _texts(server: Server) -> None:
     """What the editor tells of its texts."""
 
-    async def look(uri: str, text: str) -> None:
+    async def look(uri: str, version: int, text: str) -> None:
         path = _path(uri)
+        server.versions[path] = version
         server.project.edit(path, text)
         server.edits[path] = now = server.edits.get(path, 0) + 1
         _look(server, path)
@@ -158,12 +160,12 @@ def _texts(server: Server) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     async def opened(params: lsp.DidOpenTextDocumentParams) -> None:
-        await look(params.text_document.uri, params.text_document.text)
+        await look(params.text_document.uri, params.text_document.version, params.text_document.text)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
     async def changed(params: lsp.DidChangeTextDocumentParams) -> None:
         if params.content_changes:
-            await look(params.text_document.uri, params.content_changes[-1].text)
+            await look(params.text_document.uri, params.text_document.version, params.content_changes[-1].text)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
     def saved(_: lsp.DidSaveTextDocumentParams) -> None:
@@ -174,6 +176,7 @@ def _texts(server: Server) -> None:
     def closed(params: lsp.DidCloseTextDocumentParams) -> None:
         path = _path(params.text_document.uri)
         server.edits.pop(path, None)
+        server.versions.pop(path, None)
         server.project.close(path)
         server.show(path, [])
 

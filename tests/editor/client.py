@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import subprocess
 import sys
@@ -14,16 +15,19 @@ _PATIENCE = 60
 
 
 class Editor:
-    """One session with `genrw lsp`."""
+    """One session with `genrw lsp`, which writes what fails to the file `log`."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, log: Path = Path(os.devnull)) -> None:
         command = [str(Path(sys.executable).with_name("genrw")), "lsp", *arguments]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=folder
-        )
+        self.log = log
+        with log.open("wb") as failed:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=failed, cwd=folder
+            )
         self.folder = folder
         self._answers: dict[int, queue.Queue[Any]] = {}
         self.diagnostics: dict[str, list[Any]] = {}
+        self._first: dict[tuple[str, int | None], list[Any]] = {}
         self._told = threading.Condition()
         self._last = 0
         self._versions: dict[str, int] = {}
@@ -53,6 +57,7 @@ class Editor:
             with self._told:
                 params = message["params"]
                 self.diagnostics.setdefault(params["uri"], []).append(params["diagnostics"])
+                self._first.setdefault((params["uri"], params.get("version")), params["diagnostics"])
                 self._told.notify_all()
         elif "id" in message and "method" not in message:
             self._answers[message["id"]].put(message)
@@ -83,18 +88,28 @@ class Editor:
     def open(self, name: str, text: str) -> list[Any]:
         """Open a text; what is wrong with it."""
         (self.folder / name).write_text(text, encoding="utf-8")
-        document = {"uri": self.uri(name), "languageId": "x", "version": 1, "text": text}
-        seen = len(self.diagnostics.get(self.uri(name), []))
+        version = self._next(name)
+        document = {"uri": self.uri(name), "languageId": "x", "version": version, "text": text}
         self.tell("textDocument/didOpen", {"textDocument": document})
-        return self.wait(name, seen)
+        return self._findings(name, version)
 
     def change(self, name: str, text: str) -> list[Any]:
         """Change a whole text; what is wrong with it at once."""
-        seen = len(self.diagnostics.get(self.uri(name), []))
-        version = self._versions[name] = self._versions.get(name, 1) + 1
+        version = self._next(name)
         document = {"uri": self.uri(name), "version": version}
         self.tell("textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": text}]})
-        return self.wait(name, seen)
+        return self._findings(name, version)
+
+    def _next(self, name: str) -> int:
+        self._versions[name] = self._versions.get(name, 0) + 1
+        return self._versions[name]
+
+    def _findings(self, name: str, version: int) -> list[Any]:
+        """What is told first of one version of a text."""
+        key = self.uri(name), version
+        with self._told:
+            assert self._told.wait_for(lambda: key in self._first, _PATIENCE)
+            return self._first[key]
 
     def wait(self, name: str, seen: int) -> list[Any]:
         """The findings told after so many times."""

@@ -216,3 +216,15 @@ def test_it_never_dies(editor: Editor) -> None:
             editor.at("rename", name, *place, newName="new")
     assert editor.process.poll() is None
     assert editor.change("d.gen", PROGRAM) == []
+
+
+def test_nothing_old_is_told_of_a_text_that_cannot_be_read(editor: Editor) -> None:
+    """The rules of a broken text are those that it had last; their places say nothing of it."""
+    good = "stage simplify\n\nrule twice_called\n  exp(exp(exp(x)))\n  => exp(x)\n"
+    (editor.folder / "apart").mkdir()
+    editor.open("apart/broken.rw", good)
+    assert editor.at("rename", "apart/broken.rw", 2, 8, newName="other") is not None
+    told = editor.change("apart/broken.rw", f"# a line more\n\n{good}rule\n")
+    assert [d["message"].split("\n")[0] for d in told] == ["expected a name, found the end of the declaration"]
+    assert editor.at("rename", "apart/broken.rw", 2, 8, newName="other") is None
+    assert editor.at("hover", "apart/broken.rw", 4, 8) is None

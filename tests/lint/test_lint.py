@@ -94,6 +94,12 @@ def test_the_small_language_is_clean() -> None:
     assert lint(build_library([base()])) == []
 
 
+def test_rules_without_a_pipeline_are_looked_at() -> None:
+    bare = "op minus(x: T) -> T where T: signed\n  role pointwise\n  means -x\n\nrule r\n  minus(minus(x))\n  => x\n"
+    found = lint(build_library([parse_rw(bare)]))
+    assert [f.diagnostic.message for f in found] == ["the rule belongs to no stage"]
+
+
 # ---- the command
 
 
