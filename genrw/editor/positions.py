@@ -20,10 +20,10 @@ class Positions:
         self._ends = [*(mark.start() for mark in breaks), len(text)]
 
     def place(self, offset: int) -> tuple[int, int]:
-        """Line and column, counted from 0, of a character."""
+        """Line and column, counted from 0, of a character; inside of a line's break, the end of the line."""
         offset = min(max(offset, 0), len(self.text))
         line = bisect_right(self._starts, offset) - 1
-        return line, self._units(self.text[self._starts[line] : offset])
+        return line, self._units(self.text[self._starts[line] : min(offset, self._ends[line])])
 
     def offset(self, line: int, column: int) -> int:
         """The character at a place; past the end of a line, its end."""

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from client import Editor
 
+from genrw.editor.positions import Positions
+
 pytest.importorskip("pygls")
 
 RULES = """\
@@ -216,6 +218,12 @@ def test_it_never_dies(editor: Editor) -> None:
             editor.at("rename", name, *place, newName="new")
     assert editor.process.poll() is None
     assert editor.change("d.gen", PROGRAM) == []
+
+
+def test_places_at_the_ends_of_lines() -> None:
+    places = Positions("𝔸b\r\nc\rd")
+    assert [places.place(i) for i in range(8)] == [(0, 0), (0, 2), (0, 3), (0, 3), (1, 0), (1, 1), (2, 0), (2, 1)]
+    assert [places.offset(0, column) for column in (0, 1, 2, 3, 9)] == [0, 0, 1, 2, 2]
 
 
 def test_nothing_old_is_told_of_a_text_that_cannot_be_read(editor: Editor) -> None:
