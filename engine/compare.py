@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,15 @@ ELEMENT_BOUND = 8 * RMS_BOUND
 
 _SMALLEST_NORMAL_FLOAT = 2.0**-126
 _SMALLEST_NORMAL = {"half": 2.0**-14, "double": 2.0**-1022}
+
+
+def first_problem(results: Iterable[tuple[str, Values, Values, str]]) -> str | None:
+    """What is wrong with the first wrong one of results, each with its name, its reference and its element type."""
+    for name, got, want, dtype in results:
+        problem = compare(got, want, dtype)
+        if problem:
+            return f"{name} {problem}"
+    return None
 
 
 def compare(got: Values, want: Values, dtype: str) -> str | None:

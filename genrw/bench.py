@@ -18,6 +18,7 @@ from typing import Any
 from genrw.api import load
 from genrw.codegen.gpu import Memory
 from genrw.codegen.gpu_runtime import GpuRuntime
+from genrw.folders import PROGRAM
 from genrw.gpu_case import GpuCase
 from genrw.grammar.diagnostics import GenrwError, error
 
@@ -60,13 +61,19 @@ def copy_speed(runtime: GpuRuntime, count: int = 15) -> float:
     return 2 * _COPY_BYTES / statistics.median(times)
 
 
+def programs_in(name: str) -> list[Path] | None:
+    """The programs of a shipped suite, or of a folder, in order of name; None for what is neither."""
+    folder = SUITES / name if (SUITES / name).is_dir() else Path(name)
+    return sorted(folder.glob(f"*{PROGRAM}")) if folder.is_dir() else None
+
+
 def suite(name: str, only: str | None = None) -> list[Path]:
     """The programs of a shipped suite, or of a folder, in order of name; those whose name holds `only`."""
-    folder = SUITES / name if (SUITES / name).is_dir() else Path(name)
-    if not folder.is_dir():
+    programs = programs_in(name)
+    if programs is None:
         shipped = ", ".join(sorted(p.name for p in SUITES.iterdir() if p.is_dir()))
         raise error(f"there is no suite `{name}`", remedy=f"name a folder of programs, or {shipped}")
-    found = sorted(p for p in folder.glob("*.gen") if only is None or only in p.stem)
+    found = [p for p in programs if only is None or only in p.stem]
     if not found:
         raise error(f"the suite `{name}` has no program" + (f" whose name holds `{only}`" if only else ""))
     return found

@@ -16,7 +16,7 @@ from genrw.codegen.gpu import GpuKernel, Memory
 from genrw.codegen.gpu_runtime import GpuRuntime
 from genrw.codegen.layout import Array, from_memory, memory_size, to_memory
 from genrw.codegen.printer import Argument
-from genrw.engine.compare import compare
+from genrw.engine.compare import first_problem
 from genrw.engine.dtypes import DTYPES, numpy_dtype
 from genrw.engine.inputs import random_inputs
 from genrw.engine.launches import INPUT, RESULT, SCRATCH, Place
@@ -88,15 +88,18 @@ class GpuCase:
             self.runtime.fill(first[place].pointer, _POISON, _size(argument), 0)
         self.launch(first, 0)
         self.runtime.synchronize(0)
-        for number, (name, want) in zip(self.launches.results, self._wanted.items(), strict=True):
-            place = Place(RESULT, number)
-            argument = written[place]
-            memory = np.empty(memory_size(argument.lens, argument.strides), numpy_dtype(argument.dtype))
-            self.runtime.read(memory, first[place].pointer, 0)
-            problem = compare(from_memory(memory, argument.lens, argument.strides), want, argument.dtype)
-            if problem:
-                return f"{name} {problem}"
-        return None
+        places = [Place(RESULT, number) for number in self.launches.results]
+        pairs = zip(places, self._wanted.items(), strict=True)
+        return first_problem(
+            (name, self._read(first[place], written[place]), want, written[place].dtype)
+            for place, (name, want) in pairs
+        )
+
+    def _read(self, memory: Memory, argument: Argument) -> Array:
+        """A result that kernels wrote."""
+        flat = np.empty(memory_size(argument.lens, argument.strides), numpy_dtype(argument.dtype))
+        self.runtime.read(flat, memory.pointer, 0)
+        return from_memory(flat, argument.lens, argument.strides)
 
     @cached_property
     def _wanted(self) -> dict[str, Array]:

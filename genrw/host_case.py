@@ -8,7 +8,7 @@ from functools import cached_property
 from genrw.codegen.host_program import HostProgram
 from genrw.codegen.host_sequence import HostSequence
 from genrw.codegen.layout import Array
-from genrw.engine.compare import compare
+from genrw.engine.compare import first_problem
 from genrw.engine.inputs import random_inputs
 from genrw.program import Program
 from genrw.runner import reference_run
@@ -37,11 +37,8 @@ class HostCase:
     def check(self) -> str | None:
         """What is wrong with the results; None if they are right."""
         results = HostSequence([self.kernel], self.program)(self.inputs)
-        for (name, got), want in zip(results.items(), self._wanted, strict=True):
-            problem = compare(got, want, self.program.results[name].type.dtype)
-            if problem:
-                return f"{name} {problem}"
-        return None
+        pairs = zip(results.items(), self._wanted, strict=True)
+        return first_problem((name, got, want, self.program.results[name].type.dtype) for (name, got), want in pairs)
 
     def times(self, count: int) -> list[float]:
         """Microseconds of launches, the first of which is left out."""

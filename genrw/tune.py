@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from genrw.bench import SUITES
+from genrw.bench import programs_in
 from genrw.codegen.devices import GPU_SORTS, HostDevice, find_device
 from genrw.engine.ir import Module, Unit
 from genrw.grammar.diagnostics import GenrwError, error
@@ -82,8 +82,8 @@ def program_files(names: Iterable[str]) -> list[str]:
     """Programs by name; for a folder those in it, for a shipped suite its own."""
     found: list[str] = []
     for name in names:
-        folder = name if Path(name).is_dir() else SUITES / name
-        found += [str(path) for path in sorted(Path(folder).glob("*.gen"))] if Path(folder).is_dir() else [name]
+        programs = programs_in(name)
+        found += [name] if programs is None else map(str, programs)
     return found
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from genrw.engine.library import Library
+from genrw.engine.lint.walks import expressions
 from genrw.engine.variants import leaves, nodes
 from genrw.grammar.expr_tree import Call, Expr, Name, walk_free
-from genrw.grammar.expr_tree import Node as ExprNode
 from genrw.grammar.gen_tree import File, Module, Ref, Word
 from genrw.grammar.rw_tree import (
     AttributePattern,
     Binding,
     ClassDecl,
     Declaration,
-    Example,
     LetDecl,
     MonoidDecl,
     NumberPattern,
@@ -108,7 +106,7 @@ def rule_names(file: RuleFile, library: Library) -> Iterator[Occurrence]:
             case ClassDecl():
                 yield from _class(declaration, library)
             case _:
-                yield from _calls(_expressions(vars(declaration).values()))
+                yield from _calls(expressions(declaration))
 
 
 _KINDS = {OpDecl: OPERATOR, RuleDecl: RULE, ClassDecl: CLASS, LetDecl: LET, MonoidDecl: MONOID, TargetDecl: TARGET}
@@ -120,22 +118,9 @@ def _declared(declaration: Declaration) -> Iterator[Occurrence]:
         yield Occurrence(declaration.name_span, kind, declaration.name, declares=True)
 
 
-def _expressions(values: Iterable[object]) -> Iterator[Expr]:
-    """The expressions among values, whole."""
-    todo: list[Any] = list(values)
-    while todo:
-        item = todo.pop()
-        if isinstance(item, ExprNode):
-            yield item  # type: ignore[misc]
-        elif isinstance(item, tuple):
-            todo += item
-        elif hasattr(item, "__dataclass_fields__") and not isinstance(item, Span | Example):
-            todo += vars(item).values()
-
-
-def _calls(expressions: Iterable[Expr]) -> Iterator[Occurrence]:
+def _calls(found: Iterable[Expr]) -> Iterator[Occurrence]:
     """The functions called; which of them are `let`s is known by their names."""
-    for expression in expressions:
+    for expression in found:
         for node, _ in walk_free(expression):
             if isinstance(node, Call):
                 yield Occurrence(_head(node.span, node.function), FUNCTION, node.function)
@@ -196,10 +181,10 @@ def _rule(rule: RuleDecl, library: Library) -> Iterator[Occurrence]:
         for used in _side(side, known, scope, library):
             if used.kind != VARIABLE or used.span.start not in places:
                 yield used
-    expressions = [e for e in (rule.guard, *(b.value for b in (*rule.with_, *rule.for_))) if e is not None]
-    for expression in expressions:
-        yield from _names(expression, known, scope)
-    yield from _calls(_expressions([rule.left, rule.right, *expressions]))
+    for expression in (rule.guard, *(b.value for b in (*rule.with_, *rule.for_))):
+        if expression is not None:
+            yield from _names(expression, known, scope)
+    yield from _calls(expressions(rule))
     for binding in rule.for_:
         if isinstance(binding.value, Name) and library.members_of(binding.value.name) is not None:
             yield Occurrence(binding.value.span, CLASS, binding.value.name)
