@@ -44,7 +44,8 @@ class Encodings:
         self.builds: dict[int, frozenset[str]] = {}
         self.spans = Spans()
         self._operator_places = {name: place for place, name in enumerate(library.operators)}
-        self._places = _placed(library.rules, len(self._operator_places), before._places if before is not None else {})
+        placed = before._places if before is not None else {}
+        self._places: dict[str, int] = _placed(library.rules, len(self._operator_places), placed)
         self._rules: dict[Any, tuple[Encoded, ...]] = {}
         self._facts: dict[str, tuple[Encoded, ...]] = {}
         self.edited = before is not None

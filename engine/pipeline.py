@@ -148,7 +148,8 @@ class Pipeline:
         rules with this one: what follows from unchanged rules is taken over from it.
         """
         self.library = library
-        self._encodings = Encodings(library, watched, recorded, before._encodings if before is not None else None)
+        encodings = before._encodings if before is not None else None
+        self._encodings: Encodings = Encodings(library, watched, recorded, encodings)
         self._engines: dict[_EngineKey, StageEngine] = {}
         self._engine_keys: dict[_Asked, _EngineKey] = {}
         self._lowered: dict[Any, tuple[Unit, Trace]] = {}
@@ -211,9 +212,9 @@ class Pipeline:
         return (stage, arities, tuple(encoded)), [self._encodings.origin(rule) for rule in rules], reachable
 
     def _made_engine(self, key: _EngineKey, rules: Sequence[RuleDecl], reachable: frozenset[str]) -> StageEngine:
-        outdated = self._engines.pop(found, None) if (found := self._outdated(key)) is not None else None
-        stage = key[0]
-        return StageEngine(self.library, stage, rules, reachable, encodings=self._encodings, outdated=outdated)
+        found = self._outdated(key)
+        outdated = self._engines.pop(found) if found is not None else None
+        return StageEngine(self.library, key[0], rules, reachable, encodings=self._encodings, outdated=outdated)
 
     def _outdated(self, key: _EngineKey) -> _EngineKey | None:
         """The engine of a stage that has most in common with a new one, of those with rules that have been edited."""

@@ -132,6 +132,9 @@ class StageEngine:
         self.encoded: dict[int, Encoded] = {}
         self.keys: dict[int, str] = {}
         self.declared = Declared(frozenset(), False)
+        self.graph: Any = None
+        self.folder = ""
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.wide: list[int] = []
         self._outdated = outdated
         self._nodes = 0
@@ -158,8 +161,13 @@ class StageEngine:
             self._take_over(outdated)
         else:
             self._begin(arities, encoded)
-        self._run(*self.declared.more(encoded, self.encodings.spans(NOWHERE)))
-        self._input(self._members())
+        try:
+            self._run(*self.declared.more(encoded, self.encodings.spans(NOWHERE)))
+            self._input(self._members())
+        except BaseException:
+            # Nobody knows what the e-graph has now.
+            self.declared = Declared(frozenset(), False)
+            raise
 
     def _take_over(self, outdated: StageEngine) -> None:
         """Go on with the e-graph of another engine."""

@@ -26,7 +26,7 @@ def _moved(tree: Any, source: Source, by: int) -> Any:
         return tuple(_moved(part, source, by) for part in tree) if tree else tree
     if not is_dataclass(tree):
         return tree
-    copy = object.__new__(type(tree))
+    copy: Any = object.__new__(type(tree))
     copy.__dict__.update((name, _moved(value, source, by)) for name, value in vars(tree).items())
     return copy
 

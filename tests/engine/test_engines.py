@@ -173,3 +173,16 @@ def test_edits_of_a_rule_go_on_with_one_e_graph(library: Library) -> None:
     assert graphs[0] is not graphs[1]
     assert graphs[1] is graphs[2]
     assert len({id(graph) for graph in graphs}) == 4
+
+
+def test_an_e_graph_that_refused_rules_is_not_used_again(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = Pipeline(library)
+    made = engine(pipeline, "simplify", PROGRAM)
+    modules = load(PROGRAM, WAVE64, library).modules
+    with monkeypatch.context() as patched:
+        patched.setattr(StageEngine, "_input", lambda *_: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            made.run(modules, [{}])
+    first = made.graph
+    made.run(modules, [{}])
+    assert made.graph is not first
