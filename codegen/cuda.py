@@ -88,11 +88,33 @@ class CudaRuntime(GpuRuntime):
     def enter(self) -> None:
         self.call("the GPU's context is lost", self._driver.cuCtxSetCurrent, self._context)
 
-    def launch(self, function: Any, groups: int, block: int, pointers: Sequence[int], stream: int) -> None:
+    def allow_lds(self, function: Any, size: int) -> None:
+        most = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        self.call(f"the GPU has no {size} bytes for a workgroup", self._driver.cuFuncSetAttribute, function, most, size)
+
+    def launch(self, function: Any, kernel: KernelSource, pointers: Sequence[int], stream: int) -> None:
         self.enter()
         parameters = (tuple(pointers), (ctypes.c_void_p,) * len(pointers))
-        launch = self._driver.cuLaunchKernel
-        self.call("the launch failed", launch, function, groups, 1, 1, block, 1, 1, 0, stream, parameters, 0)
+        launch = self._driver.cuLaunchKernelEx
+        self.call("the launch failed", launch, self._shape(kernel, stream), function, parameters, 0)
+
+    def _shape(self, kernel: KernelSource, stream: int) -> Any:
+        """How to launch a kernel: as soon as the stream's previous one lets it begin, if it waits for that one itself."""
+        shape = self._driver.CUlaunchConfig()
+        shape.gridDimX, shape.gridDimY, shape.gridDimZ = kernel.groups, 1, 1
+        shape.blockDimX, shape.blockDimY, shape.blockDimZ = kernel.block, 1, 1
+        shape.sharedMemBytes, shape.hStream = kernel.dynamic_lds_bytes, stream
+        if kernel.waits:
+            shape.attrs, shape.numAttrs = [self._overlapping], 1
+        return shape
+
+    @cached_property
+    def _overlapping(self) -> Any:
+        attribute, value = self._driver.CUlaunchAttribute(), self._driver.CUlaunchAttributeValue()
+        attribute.id = self._driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        value.programmaticStreamSerializationAllowed = 1
+        attribute.value = value
+        return attribute
 
     def said(self, status: Any) -> str:
         known, text = self._driver.cuGetErrorString(status)

@@ -60,6 +60,11 @@ def code_object(runtime: GpuRuntime, kernel: KernelSource) -> bytes:
     return stored
 
 
+def load_kernel(runtime: GpuRuntime, kernel: KernelSource, image: bytes) -> Any:
+    """The function of a printed kernel, from its code object."""
+    return runtime.load(image, kernel.name, kernel.dynamic_lds_bytes)
+
+
 @dataclass(frozen=True)
 class GpuKernel:
     """A kernel that is loaded on a GPU. `origin` names the program that it was made from."""
@@ -72,14 +77,14 @@ class GpuKernel:
     @classmethod
     def load(cls, runtime: GpuRuntime, source: KernelSource, origin: str) -> GpuKernel:
         """Compile and load a printed kernel."""
-        return cls(runtime, source, runtime.load(code_object(runtime, source), source.name), origin)
+        return cls(runtime, source, load_kernel(runtime, source, code_object(runtime, source)), origin)
 
     def launch(self, pointers: Sequence[int], stream: int) -> None:
         """Start the kernel on memories in the order of its arguments."""
         if not self.source.groups:
             return
         try:
-            self.runtime.launch(self.function, self.source.groups, self.source.block, pointers, stream)
+            self.runtime.launch(self.function, self.source, pointers, stream)
         except GenrwError as problem:
             raise _by(f"kernel {self.source.name} of {self.origin}", problem) from None
 

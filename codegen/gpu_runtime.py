@@ -54,8 +54,8 @@ class GpuRuntime(ABC):
         """Make this GPU the calling thread's."""
 
     @abstractmethod
-    def launch(self, function: Any, groups: int, block: int, pointers: Sequence[int], stream: int) -> None:
-        """Start a kernel."""
+    def launch(self, function: Any, kernel: KernelSource, pointers: Sequence[int], stream: int) -> None:
+        """Start a kernel, the function that was loaded of it."""
 
     @abstractmethod
     def said(self, status: Any) -> str:
@@ -78,11 +78,18 @@ class GpuRuntime(ABC):
 
     # ---- kernels
 
-    def load(self, image: bytes, kernel: str) -> Any:
-        """The function of a kernel in a code object."""
+    def load(self, image: bytes, kernel: str, dynamic_lds_bytes: int = 0) -> Any:
+        """The function of a kernel in a code object; its launches ask for so much workgroup memory."""
         self.enter()
         module = self.do("module", f"kernel {kernel} does not load", image)
-        return self.do("function", f"kernel {kernel} is not in its module", module, kernel.encode())
+        function = self.do("function", f"kernel {kernel} is not in its module", module, kernel.encode())
+        if dynamic_lds_bytes:
+            self.allow_lds(function, dynamic_lds_bytes)
+        return function
+
+    def allow_lds(self, function: Any, size: int) -> None:
+        """Let launches of a function ask for so many bytes of workgroup memory."""
+        raise error(f"{function}: launches on {self.name} ask for no workgroup memory, not for {size} bytes")
 
     # ---- memory
 

@@ -88,11 +88,12 @@ class HipRuntime(GpuRuntime):
     def enter(self) -> None:
         self.call("the GPU cannot be used", self._hip.hipSetDevice, self.number)
 
-    def launch(self, function: Any, groups: int, block: int, pointers: Sequence[int], stream: int) -> None:
+    def launch(self, function: Any, kernel: KernelSource, pointers: Sequence[int], stream: int) -> None:
         self.enter()
         parameters = tuple(ctypes.c_void_p(p) for p in pointers)
         launch = self._hip.hipModuleLaunchKernel
-        self.call("the launch failed", launch, function, groups, 1, 1, block, 1, 1, 0, stream, None, parameters)
+        groups, block, lds = kernel.groups, kernel.block, kernel.dynamic_lds_bytes
+        self.call("the launch failed", launch, function, groups, 1, 1, block, 1, 1, lds, stream, None, parameters)
 
     def said(self, status: Any) -> str:
         _, text = self._hip.hipGetErrorString(status)

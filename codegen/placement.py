@@ -8,7 +8,7 @@ it, values that depend on the fold the share loop after it. The *level* counts t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from genrw.engine.ir import Module, Node
@@ -19,6 +19,7 @@ from genrw.engine.library import Library
 class Placed:
     """A node with its place. `wide`: one value for each element of the share, computed in a share loop.
     `cheap`: computed anew wherever it is needed, never kept. `loop`: the pass it lives in, None outside.
+    `repeats`: what it computes once more, in a later share loop.
     `gathers`: an effect in a share loop that takes arrays as a whole, some elements of them at a time."""
 
     node: Node
@@ -31,6 +32,7 @@ class Placed:
     folds_loop: bool = False
     users: list[Placed] = field(default_factory=list)
     operands: list[Placed] = field(default_factory=list)
+    repeats: Placed | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,12 @@ class Placement:
     @property
     def _by_id(self) -> dict[int, Placed]:
         return {id(p.node): p for p in self.nodes}
+
+
+def last_use(item: Placed, again: Set[int] = frozenset()) -> int:
+    """The last level of the item's slot at which it is needed, if the items `again` are computed where they are."""
+    uses = [last_use(u, again) if id(u) in again or u.cheap else u.level for u in item.users if u.slot == item.slot]
+    return max(uses, default=item.level)
 
 
 def place(module: Module, library: Library) -> Placement:

@@ -21,7 +21,8 @@ from genrw.codegen.lane_loops import KEPT, Line, Loop, Variable, lane_loops, str
 from genrw.codegen.monoid_text import cpp_type, monoid_struct, struct_name
 from genrw.codegen.placement import Pass, Placed, Placement, place
 from genrw.codegen.ranges import index_ranges, index_type
-from genrw.codegen.recompute import choose_recomputed
+from genrw.codegen.recompute import recomputed
+from genrw.codegen.rest import Rest, choose_rest
 from genrw.engine.cpp_expr import cpp_expr, cpp_number
 from genrw.engine.dtypes import DTYPES
 from genrw.engine.emit_text import emit_text
@@ -223,9 +224,10 @@ class Argument:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A printed kernel and what launching it takes. `helpers`: the parts of the text that belong to operators and that
-    kernels may share; `host_text`: the kernel for the CPU; `in_loops`: there it has loops over its lanes, several of which
-    meet at barriers or in cross-lane operations."""
+    """A printed kernel and what launching it takes. `lds_bytes`: workgroup memory, of which the launch is to ask for
+    `dynamic_lds_bytes`. `waits`: the kernel itself waits for those before it, so it may be started while they end.
+    `helpers`: the parts of the text that belong to operators and that kernels may share; `host_text`: the kernel for the
+    CPU; `in_loops`: there it has loops over its lanes, several of which meet at barriers or in cross-lane operations."""
 
     name: str
     text: str
@@ -234,6 +236,8 @@ class KernelSource:
     block: int
     wave_size: int
     lds_bytes: int
+    dynamic_lds_bytes: int
+    waits: bool
     helpers: tuple[str, ...]
     host_text: str
     in_loops: bool
@@ -288,11 +292,15 @@ class Text(str):
 class _Printer:
     def __init__(self, module: Module, library: Library, context: Mapping[str, Any], name: str) -> None:
         self.module, self.library, self.context, self.name = module, library, context, name
-        self.placement: Placement = place(module, library)
-        choose_recomputed(self.placement.nodes, library, self._registers())
+        self.block = int(module.schedule.get("block_size", 1))
+        self.resident = int(module.schedule.get("resident", 0))
+        held = int(module.schedule.get("held", 0))
+        self.placement: Placement = recomputed(place(module, library), library, self._registers(), held)
+        self.rest: dict[int, Rest] = choose_rest(self.placement.nodes, library, held, self.block)
         self.facts = index_ranges(module, library, context)
         self.taken: set[str] = {name, *(struct_name(m, d) for m in library.monoids for d in DTYPES)}
         self.names: dict[int, str] = {}
+        self.rest_names: dict[int, str] = {}
         self.monoids: dict[str, str] = {}
         self.devices: dict[str, str] = {}
         self.tables: list[dict[str, str]] = []
@@ -305,9 +313,7 @@ class _Printer:
 
     def _registers(self) -> float:
         """How many registers a lane has; no end of them if the target does not say."""
-        return float(self.context["target"].values.get("registers", inf)) / int(
-            self.module.schedule.get("block_size", 1)
-        )
+        return float(self.context["target"].values.get("registers", inf)) / (self.block * max(self.resident, 1))
 
     # ---- the whole
 
@@ -315,13 +321,14 @@ class _Printer:
         arguments = self._arguments()
         self._choose_names()
         self._body()
-        block = int(self.module.schedule.get("block_size", 1))
         groups = int(self.module.schedule.get("grid", 1))
         frame = {
             "name": self.name,
             "target": self.module.target,
             "groups": groups,
-            "block": block,
+            "block": self.block,
+            "resident": self.resident,
+            "waits": self._target("overlapping_launches"),
             "program": program.strip().split("\n") if program else [],
             "devices": list(self.devices.values()),
             "monoids": list(self.monoids.values()),
@@ -329,15 +336,17 @@ class _Printer:
         }
         parameters = self._parameters(arguments)
         text = _rendered(frame, parameters, straight(self.body))
-        in_loops = block > 1 and any(self.library.role(p.node.op) == "sync" for p in self.placement.nodes)
+        in_loops = self.block > 1 and any(self.library.role(p.node.op) == "sync" for p in self.placement.nodes)
         return KernelSource(
             self.name,
             text,
             arguments,
             groups,
-            block,
+            self.block,
             int(self.context["target"].member("wave_size")),
-            sum(self._buffer_bytes(p.node) for p in self.placement.nodes),
+            sum(self._buffer_bytes(p.node) for p in self.placement.nodes) + self._rest_bytes(),
+            self._rest_bytes() if self._target("dynamic_lds") else 0,
+            self._target("overlapping_launches"),
             tuple(self.devices.values()),
             self._host_text(frame, parameters) if in_loops else text,
             in_loops,
@@ -347,6 +356,13 @@ class _Printer:
         """The kernel as loops over lanes, whose variables the caller keeps."""
         loops = lane_loops(self.body)
         return _rendered(frame, [f"{self.name}_lanes& {KEPT}", *parameters], loops.lines, loops.members)
+
+    def _target(self, ability: str) -> bool:
+        """Has the target an ability that few have?"""
+        return bool(self.context["target"].values.get(ability, False))
+
+    def _rest_bytes(self) -> int:
+        return sum(rest.count * DTYPES[self.by_id[n].node.type.dtype].itemsize for n, rest in self.rest.items())
 
     def _buffer_bytes(self, node: Node) -> int:
         if self.library.role(node.op) != "alloc":
@@ -395,9 +411,13 @@ class _Printer:
             if self._is_state(node):
                 self.names[id(node)] = self.names[id(node.operands[0])]
                 continue
+            if item.repeats is not None and not self._kept(item.repeats):
+                self.names[id(node)] = self.names[id(item.repeats.node)]
+                continue
             self.names[id(node)] = self._unique(identifier(self._wanted_name(item), "value"))
             if node.op == self.library.boundary("constant").name:
                 self._table(node)
+        self.rest_names = {n: self._unique(f"{self.names[n]}_rest") for n in self.rest}
 
     def _wanted_name(self, item: Placed) -> str:
         """The program's own name, else one that says what the value is."""
@@ -494,6 +514,10 @@ class _Printer:
     def _declare(self, item: Placed, depth: int, text: str) -> None:
         name, type_ = self.names[id(item.node)], self._cpp_type(item)
         shown = "auto" if item.node.type.sort == "array" else type_
+        rest = self.rest.get(id(item.node))
+        if rest is not None:
+            element, lds = self._cpp_type(item, element=True), self.rest_names[id(item.node)]
+            self._line(depth, f"GEN_REST_LDS({element}, {lds}, {rest.offset}, {rest.count});")
         self._line(depth, f"const {shown} {name} = {text};", Variable(name, type_, text, constant=True), item.node)
 
     def _cpp_type(self, item: Placed, element: bool = False) -> str:
@@ -639,7 +663,7 @@ class _Printer:
         in_loop = inside is not None
         if in_loop and node.type.size and (not item.wide or self._kept(item)):
             return Text(f"{name}[{_SHARE_VARIABLE}]", "atom", about)
-        return Text(name, "atom", about)
+        return Text(f"gen::whole({name})" if id(node) in self.rest else name, "atom", about)
 
     def _about(self, item: Placed) -> dict[str, Any]:
         type_: Type = item.node.type
@@ -675,6 +699,7 @@ class _Printer:
             "type": cpp_type(node.type.dtype) if node.type.dtype else "",
             "share": _SHARE_VARIABLE,
             "target": self.context["target"].values,
+            **self._rest_texts(item),
         }
         if item.folds_loop:
             folded = item.operands[0]
@@ -684,6 +709,13 @@ class _Printer:
             env[operator.operand(0).name] = name
         text = Text(emit_text(operator.decl, env), operator.decl.precedence or "atom")
         return self._rounded(operator, node, text)
+
+    def _rest_texts(self, item: Placed) -> dict[str, str]:
+        """What a read says of elements that registers do not hold: how many they do hold, and where the others go."""
+        rest = self.rest.get(id(item.node))
+        if rest is None:
+            return {"held": "", "rest": ""}
+        return {"held": f", {rest.held}, {self.block}", "rest": f", {self.rest_names[id(item.node)]}"}
 
     def _typed(self, item: Placed, inside: set[int] | None, operator: Operator, outer: str) -> Text:
         """An operand; pointwise operators take half and bf16 as float."""

@@ -9,7 +9,6 @@ from difflib import get_close_matches
 from typing import Any
 
 from genrw.engine.build_main import build_main, is_main
-from genrw.engine.context import EMPTY, Record
 from genrw.engine.dtypes import is_dtype
 from genrw.engine.infer import TypeProblem, check_arity, environment, infer
 from genrw.engine.ir import Attributes, Module, Node, Unit, distinct_names
@@ -77,7 +76,7 @@ def build_module(
     schedule = header.get("schedule", {})
     context = {
         "target": library.target(target),
-        "schedule": Record.of(schedule) if schedule else EMPTY,
+        "schedule": library.schedule_record(schedule),
     }
     builder = _Builder(library, context, modules or {module.name: module}, "stage" in header)
     root = builder.body(module, fragment)
@@ -106,7 +105,7 @@ def module_values(
         target = library.target(header.get("target", default_target))
     except GenrwError as problem:
         return [], list(problem.diagnostics)
-    context = {"target": target, "schedule": Record.of(schedule) if schedule else EMPTY}
+    context = {"target": target, "schedule": library.schedule_record(schedule)}
     builder = _Builder(library, context, modules, "stage" in header)
     builder.instructions(module, None)
     return builder.made, builder.problems

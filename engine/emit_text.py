@@ -26,7 +26,7 @@ _ALLOWED = (
 )
 """All that stands in a template that is nothing but text, holes and choices."""
 _LONGEST = 1 << 16
-GIVEN = ("result", "type", "share", "target")
+GIVEN = ("result", "type", "share", "held", "rest", "target")
 """What templates may name besides operands and attributes: the value's name and type, the loop's variable, the target."""
 _REMEDY = "write text, {{ … }} and {% if … %}; no loops, calls or filters"
 

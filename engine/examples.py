@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from genrw.engine.context import EMPTY, Record
 from genrw.engine.encodings import Encodings
 from genrw.engine.example_programs import program_of
 from genrw.engine.ir import Module, Node, walk
@@ -92,7 +91,7 @@ class _Trial:
         )
         return {
             "target": self.library.target(module.target),
-            "schedule": Record.of(module.schedule) if module.schedule else EMPTY,
+            "schedule": self.library.schedule_record(module.schedule),
             "space": space_record(module, self.library),
             "policy": policy or DEFAULT_POLICY,
             "parameters": parameter_names(module),

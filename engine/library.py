@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
+from genrw.engine.context import EMPTY, Record
 from genrw.engine.expr import Evaluator, compile_expr
 from genrw.engine.functions import Function
 from genrw.engine.layouts import LAYOUT_FUNCTIONS
@@ -296,6 +297,21 @@ class Library:
         """A remedy that names a similar operator, or None."""
         close = get_close_matches(name, self.names, n=1)
         return f"did you mean `{close[0]}`?" if close else None
+
+    @cached_property
+    def schedule_defaults(self) -> Mapping[str, Any]:
+        """What entries of a schedule are where it does not say: the constant defaults of kernels' attributes."""
+        kernels = [op for op in self.operators.values() if op.role == "kernel"]
+        declared = [a for op in kernels for a in op.decl.attributes]
+        return {a.name: a.default.value for a in declared if isinstance(a.default, Const)}
+
+    def told_schedule(self, schedule: Mapping[str, Any]) -> dict[str, Any]:
+        """A schedule without the entries that say what they are by default."""
+        return {k: v for k, v in schedule.items() if k not in self.schedule_defaults or v != self.schedule_defaults[k]}
+
+    def schedule_record(self, schedule: Mapping[str, Any]) -> Record:
+        """A kernel's schedule as rules see it; without entries where there is none."""
+        return Record.of({**self.schedule_defaults, **schedule}) if schedule else EMPTY
 
     def members_of(self, class_name: str) -> frozenset[str] | None:
         """The operators of a class or role; None if there is no such class."""

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Protocol
 
 from genrw.engine.answers import RuleUse
-from genrw.engine.context import EMPTY, Record
 from genrw.engine.encode import Encoded
 from genrw.engine.encodings import Encodings
 from genrw.engine.enode import ENode
@@ -353,7 +352,7 @@ class Pipeline:
         """What rules may ask about a module's surroundings."""
         return {
             "target": self.library.target(module.target),
-            "schedule": Record.of(module.schedule) if module.schedule else EMPTY,
+            "schedule": self.library.schedule_record(module.schedule),
             "space": space_record(module, self.library),
             "policy": options.policy,
             "parameters": parameter_names(module),
@@ -485,7 +484,7 @@ class Pipeline:
             if unknown:
                 raise error(f"a schedule has no `{unknown[0]}`", module.span, f"it has {', '.join(schedule)}")
             if all(schedule[k] == v for k, v in pinned.items()):
-                rated.append((cost, schedule, graph.openers(root, node)))
+                rated.append((cost, self.library.told_schedule(schedule), graph.openers(root, node)))
         if not rated:
             shown = ", ".join(f"{k}={v}" for k, v in pinned.items())
             found = [dict(graph.interner.attributes(node.attributes)) for _, node in kernels]

@@ -88,8 +88,9 @@ def _schedules(
     kernels = [op for op in library.operators.values() if op.role == "kernel"]
     found = []
     for cost, entries, rules in rated:
-        kernel = next(op for op in kernels if op.attributes.keys() == entries.keys())
-        terms = {name: term({**context, **entries}) for name, term in kernel.terms.items()}
+        whole = {**library.schedule_defaults, **entries}
+        kernel = next(op for op in kernels if entries.keys() <= op.attributes.keys() <= whole.keys())
+        terms = {name: term({**context, **whole}) for name, term in kernel.terms.items()}
         known = of_schedule(measured, entries)
         found.append(Schedule(cost, entries, rules, terms, known.microseconds if known is not None else None))
     return found
@@ -164,7 +165,7 @@ def _space_text(lens: Sequence[int], axes: Sequence[int]) -> str:
 
 def _show_schedules(schedules: Iterable[Schedule], library: Library) -> None:
     schedules = list(schedules)
-    entries = list(schedules[0].entries)
+    entries = list(dict.fromkeys(name for s in schedules for name in s.entries))
     measured = any(s.measured is not None for s in schedules)
     places = {rule.name: place(rule) for rule in library.rules}
     terms = list(schedules[0].terms)

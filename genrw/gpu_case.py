@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from genrw.api import load
-from genrw.codegen.gpu import GpuKernel, Memory
+from genrw.codegen.gpu import GpuKernel, Memory, load_kernel
 from genrw.codegen.gpu_runtime import GpuRuntime
 from genrw.codegen.layout import Array, from_memory, memory_size, to_memory
 from genrw.codegen.printer import Argument
@@ -128,7 +128,7 @@ class GpuCase:
             text = self.program.text.replace("@return", f"# {i}\n@return")
             started = time.perf_counter()
             for source in load(_renamed(text, i), target=self.runtime.arch).kernels():
-                self.runtime.load(self.runtime.build(source), source.name)
+                load_kernel(self.runtime, source, self.runtime.build(source))
             taken.append(1e3 * (time.perf_counter() - started))
         return statistics.median(taken)
 

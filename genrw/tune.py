@@ -155,7 +155,8 @@ def _measure(
         for predicted, schedule, _ in rated:
             found = of_schedule(known, schedule)
             if found is None:
-                pinned = replace(kernel, options=replace(kernel.options, schedule=dict(schedule)))
+                entries = {**kernel.library.schedule_defaults, **schedule}
+                pinned = replace(kernel, options=replace(kernel.options, schedule=entries))
                 try:
                     if case is None:
                         case = make(pinned, label)
@@ -183,7 +184,7 @@ def _show(tuned: Tuned) -> None:
     if not tuned.measured:
         write("no schedule to choose")
         return
-    entries = list(tuned.measured[0].schedule)
+    entries = list(dict.fromkeys(e for m in tuned.measured for e in m.schedule))
     rows = [
         [f"{m.predicted:.2f}", _shown(m), *(str(m.schedule.get(e, "")) for e in entries), _note(m, tuned)]
         for m in tuned.measured

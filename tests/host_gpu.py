@@ -50,8 +50,8 @@ class HostGpu(GpuRuntime):
     def enter(self) -> None:
         pass
 
-    def load(self, image: bytes, kernel: str) -> Any:
-        assert _known[image].name == kernel
+    def load(self, image: bytes, kernel: str, dynamic_lds_bytes: int = 0) -> Any:
+        assert (_known[image].name, _known[image].dynamic_lds_bytes) == (kernel, dynamic_lds_bytes)
         return HostProgram.compile(_known[image])
 
     def allocate(self, size: int) -> int:
@@ -89,10 +89,10 @@ class HostGpu(GpuRuntime):
     def said(self, status: Any) -> str:
         return str(status)
 
-    def launch(self, function: Any, groups: int, block: int, pointers: Sequence[int], stream: int) -> None:  # noqa: ARG002
+    def launch(self, function: Any, kernel: KernelSource, pointers: Sequence[int], stream: int) -> None:  # noqa: ARG002
         if self.failing:
             self.call("the launch failed", lambda: (719,))
-        assert (groups, block) == (function.source.groups, function.source.block)
+        assert kernel == function.source
         arguments = [
             _at(p, a.lens, a.strides, a.dtype) for p, a in zip(pointers, function.source.arguments, strict=True)
         ]

@@ -25,7 +25,13 @@
 #define GEN_CONSTANT __attribute__((constant)) constexpr
 #define GEN_KERNEL(block) \
     extern "C" __attribute__((global)) __attribute__((amdgpu_flat_work_group_size(block, block))) void
+// The waves of `groups` workgroups share a unit's four processors: no lane gets more registers than that leaves.
+#define GEN_KERNEL_RESIDENT(block, groups)                               \
+    extern "C" __attribute__((global))                                   \
+    __attribute__((amdgpu_flat_work_group_size(block, block)))           \
+    __attribute__((amdgpu_waves_per_eu((block / GEN_WAVE_SIZE * groups + 3) / 4))) void
 #define GEN_LDS(type, name, count) __attribute__((shared)) type name[count]
+#define GEN_REST_LDS(type, name, offset, count) __attribute__((shared)) __attribute__((aligned(16))) type name[count]
 #define GEN_UNROLL _Pragma("unroll")
 #define GEN_UNROLL_BY(count) GEN_PRAGMA(unroll count)
 #elif defined(__CUDACC__) || defined(__CUDACC_RTC__)
@@ -33,7 +39,11 @@
 #define GEN_DEVICE __device__ __forceinline__
 #define GEN_CONSTANT __constant__ constexpr
 #define GEN_KERNEL(block) extern "C" __global__ __launch_bounds__(block) void
+#define GEN_KERNEL_RESIDENT(block, groups) extern "C" __global__ __launch_bounds__(block, groups) void
 #define GEN_LDS(type, name, count) __shared__ type name[count]
+// Workgroup memory that the launch asks for: there is more of it than a kernel may declare.
+extern __shared__ __attribute__((aligned(16))) unsigned char gen_rest_lds[];
+#define GEN_REST_LDS(type, name, offset, count) type* const name = reinterpret_cast<type*>(gen_rest_lds + offset)
 #define GEN_UNROLL _Pragma("unroll")
 #define GEN_UNROLL_BY(count) GEN_PRAGMA(unroll count)
 #else
@@ -42,12 +52,14 @@
 #define GEN_CONSTANT static constexpr
 // The kernel is inlined into what calls it: a loop over lanes vectorises, over groups where a group is one lane.
 #define GEN_KERNEL(block) static inline __attribute__((always_inline)) void
+#define GEN_KERNEL_RESIDENT(block, groups) GEN_KERNEL(block)
 #define GEN_LDS(type, name, count)                            \
     static thread_local type name[count];                     \
     {                                                         \
         static thread_local gen::host::lds_block gen_block_;  \
         gen::host::enter_lds(gen_block_, name, sizeof(name)); \
     }
+#define GEN_REST_LDS(type, name, offset, count) type* const name = nullptr
 // Unrolling is left to the host compiler: it vectorises the loop first.
 #define GEN_UNROLL
 #define GEN_UNROLL_BY(count)
@@ -89,6 +101,17 @@ GEN_DEVICE constexpr To bits(From x)
 {
     static_assert(sizeof(To) == sizeof(From), "a bit cast keeps the size");
     return __builtin_bit_cast(To, x);
+}
+
+/// The value that a word's low bits are.
+template <class T>
+GEN_DEVICE constexpr T low_bits(uint32 word)
+{
+    if constexpr (sizeof(T) == 2) {
+        return bits<T>(static_cast<uint16>(word));
+    } else {
+        return bits<T>(static_cast<uint8>(word));
+    }
 }
 
 // NVRTC has few of the other compilers' builtins.
@@ -634,6 +657,16 @@ GEN_DEVICE int workgroup_size()
     return static_cast<int>(blockDim.x);
 #else
     return GEN_BLOCK;
+#endif
+}
+
+/// Returns when the stream's earlier kernels are done. The next one may be started from then on: what starting it takes
+/// goes by while this one runs.
+GEN_DEVICE void await_earlier_kernels()
+{
+#if GEN_NVIDIA && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
@@ -1886,13 +1919,14 @@ template <int Size, int Stride, int Vector, int Within, class T, class I, class 
 GEN_DEVICE array<T, Size> row_load(const T* p, I base, J first, L limit, E end, detail::as_given<T> fill)
 {
     static_assert(Size % Vector == 0 && Stride >= Vector, "a row is read in whole chunks, one behind the other");
+    const bool some_past_end = end % Vector != 0;
     array<T, Size> result;
     GEN_UNROLL
     for (int i = 0; i < Size; i++) result[i] = fill;
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++) {
         const int at = chunk * Stride;
-        const bool whole = chunk < Within || (first + at < limit && base + at + Vector <= end);
+        const bool whole = chunk < Within || (first + at < limit && (!some_past_end || base + at + Vector <= end));
 #if GEN_AMD
         // Without a branch for each chunk, as in strided_load.
         array<T, Vector> values;
@@ -1901,6 +1935,8 @@ GEN_DEVICE array<T, Size> row_load(const T* p, I base, J first, L limit, E end, 
         for (int i = 0; i < Vector; i++) result[chunk * Vector + i] = detail::choose(whole, values[i], fill);
 #else
         if (whole) detail::read_vector<Vector>(result.items + chunk * Vector, p + base + at);
+        // What masks elements takes registers: only the lanes at the row's ends do.
+        if ((chunk > 0 || first >= 0) && (chunk < Within || first + at + Vector <= limit)) continue;
 #endif
         if (chunk > 0 && chunk < Within) continue;
         GEN_UNROLL
@@ -1909,7 +1945,7 @@ GEN_DEVICE array<T, Size> row_load(const T* p, I base, J first, L limit, E end, 
             value = detail::choose(within(first + at + i, limit), value, fill);
         }
     }
-    if (Within < Size / Vector && base + (Size / Vector - 1) * Stride + Vector > end) {
+    if (some_past_end && Within < Size / Vector && base + (Size / Vector - 1) * Stride + Vector > end) {
         GEN_UNROLL
         for (int i = Within * Vector; i < Size; i++) {
             const int chunk = i / Vector * Stride, at = chunk + i % Vector;
@@ -1942,6 +1978,112 @@ GEN_DEVICE void row_store(T* p, I base, detail::as_given<T> value, int chunk, J 
     row_store<Stride, Vector, 0>(p, base + at, detail::copies<T, Vector>(value), 0, first + at, limit);
 }
 
+// ---- elements that registers do not hold
+
+#if GEN_HOST
+template <int Size, int Stride, int Vector, int Held, int Lanes, class T, class I>
+GEN_DEVICE array<T, Size> strided_load(const T* p, I base, T*)
+{
+    return strided_load<Size, Stride, Vector>(p, base);
+}
+
+template <int Size, int Stride, int Vector, int Within, int Held, int Lanes, class T, class I, class J, class L, class E>
+GEN_DEVICE array<T, Size> row_load(const T* p, I base, J first, L limit, E end, detail::as_given<T> fill, T*)
+{
+    return row_load<Size, Stride, Vector, Within>(p, base, first, limit, end, fill);
+}
+
+template <class T, int Size>
+GEN_DEVICE const array<T, Size>& whole(const array<T, Size>& elements)
+{
+    return elements;
+}
+#else
+/// A lane's elements, of which registers hold the first `Held`, and workgroup memory the others in chunks of 16 bytes.
+template <class T, int Size, int Held, int Lanes>
+struct kept
+{
+    static constexpr int chunk = 16 / sizeof(T);
+    static_assert(Held % chunk == 0 && Size % chunk == 0, "registers and workgroup memory hold whole chunks");
+    array<T, Held> held;
+    T* rest;
+
+    GEN_DEVICE T operator[](int i) const
+    {
+        if (i < Held) return held[i];
+        const int at = (i - Held) / chunk * (chunk * Lanes) + (i - Held) % chunk;
+        if constexpr (sizeof(T) < 4) {
+            constexpr int per_word = 4 / sizeof(T);  // words, which the compiler joins to chunks
+            const uint32 word = *reinterpret_cast<const uint32*>(rest + at / per_word * per_word);
+            return detail::low_bits<T>(word >> (at % per_word * 8 * sizeof(T)));
+        } else {
+            return rest[at];
+        }
+    }
+    /// Moves Count elements from element `i` on to workgroup memory.
+    template <int Count>
+    GEN_DEVICE void leave(int i, const array<T, Count>& elements) const
+    {
+        GEN_UNROLL
+        for (int k = 0; k < Count; k += chunk) detail::write_vector<chunk>(rest + (i + k - Held) * Lanes, elements.items + k);
+        asm volatile("" ::: "memory");  // or the compiler would hold them in registers all the same
+    }
+};
+
+namespace detail {
+
+// Elements that are on their way to workgroup memory at a time, at most: registers hold them meanwhile.
+template <int Vector>
+GEN_CONSTANT int under_way = Vector * 4;
+
+}  // namespace detail
+
+/// A lane's share as strided_load reads it; what registers do not hold goes to workgroup memory, in which each lane has its
+/// own part.
+template <int Size, int Stride, int Vector, int Held, int Lanes, class T, class I>
+GEN_DEVICE kept<T, Size, Held, Lanes> strided_load(const T* p, I base, T* lds)
+{
+    constexpr int count = detail::under_way<Vector>, looped = (Size - Held) / count * count;
+    kept<T, Size, Held, Lanes> result;
+    result.rest = lds + local_id() * result.chunk;
+    result.held = strided_load<Held, Stride, Vector>(p, base);
+    GEN_UNROLL_BY(1)
+    for (int i = Held; i < Held + looped; i += count)
+        result.leave(i, strided_load<count, Stride, Vector>(p, base + i / Vector * Stride));
+    if constexpr (Held + looped < Size)
+        result.leave(Held + looped, strided_load<Size - Held - looped, Stride, Vector>(p, base + (Held + looped) / Vector * Stride));
+    return result;
+}
+
+/// The same of a row's share as row_load reads it.
+template <int Size, int Stride, int Vector, int Within, int Held, int Lanes, class T, class I, class J, class L, class E>
+GEN_DEVICE kept<T, Size, Held, Lanes> row_load(const T* p, I base, J first, L limit, E end, detail::as_given<T> fill, T* lds)
+{
+    constexpr int count = detail::under_way<Vector>, inside = Within * Vector;
+    constexpr int looped = inside > Held ? (inside - Held) / count * count : 0, last = Held + looped;
+    kept<T, Size, Held, Lanes> result;
+    result.rest = lds + local_id() * result.chunk;
+    result.held = row_load<Held, Stride, Vector, (inside < Held ? inside : Held) / Vector>(p, base, first, limit, end, fill);
+    GEN_UNROLL_BY(1)
+    for (int i = Held; i < last; i += count)
+        result.leave(i, strided_load<count, Stride, Vector>(p, base + i / Vector * Stride));
+    const int at = last / Vector * Stride;
+    result.leave(last, row_load<Size - last, Stride, Vector, (inside > last ? inside - last : 0) / Vector>(
+        p, base + at, first + at, limit, end, fill));
+    return result;
+}
+
+/// All of a lane's elements in registers.
+template <class T, int Size, int Held, int Lanes>
+GEN_DEVICE array<T, Size> whole(const kept<T, Size, Held, Lanes>& elements)
+{
+    array<T, Size> result;
+    GEN_UNROLL
+    for (int i = 0; i < Size; i++) result[i] = elements[i];
+    return result;
+}
+#endif
+
 /// p[i], or `fill` without touching memory.
 template <class T, class I>
 GEN_DEVICE T load_if(const T* p, I i, bool ok, detail::as_given<T> fill)
@@ -1960,7 +2102,8 @@ GEN_DEVICE T conditional_load(const T* p, I i, detail::as_given<T> fill)
 // Reductions, over a monoid: Op::acc, Op::identity(), Op::combine(a, b), associative and commutative
 // ---------------------------------------------------------------------------------------------------------
 
-/// Folds a lane's own values, as a balanced tree.
+/// Folds a lane's own values: eight chains of many, and what is left as a balanced tree. Chains take values in the order
+/// in which they are loaded, and few registers.
 template <class Op, int N>
 GEN_DEVICE typename Op::acc lane_reduce(const array<typename Op::acc, N>& values)
 {
@@ -1969,11 +2112,12 @@ GEN_DEVICE typename Op::acc lane_reduce(const array<typename Op::acc, N>& values
     } else if constexpr (N == 1) {
         return values[0];
     } else {
-        constexpr int half_size = (N + 1) / 2;
-        array<typename Op::acc, half_size> folded;
+        constexpr int chains = N > 16 ? 8 : (N + 1) / 2;
+        array<typename Op::acc, chains> folded;
         GEN_UNROLL
-        for (int i = 0; i < half_size; i++)
-            folded[i] = i + half_size < N ? Op::combine(values[i], values[i + half_size]) : values[i];
+        for (int i = 0; i < chains; i++) folded[i] = values[i];
+        GEN_UNROLL
+        for (int i = chains; i < N; i++) folded[i % chains] = Op::combine(folded[i % chains], values[i]);
         return lane_reduce<Op>(folded);
     }
 }

@@ -22,8 +22,11 @@ struct {{ name }}_lanes {
 {%- endfor %}
 };
 {% endif %}
-GEN_KERNEL({{ block }})
+GEN_KERNEL{{ "_RESIDENT" if resident }}({{ block }}{{ ", " ~ resident if resident }})
 {{ name }}({{ parameters }})
 {
+{%- if waits %}
+    gen::await_earlier_kernels();
+{%- endif %}
 {{ body }}
 }

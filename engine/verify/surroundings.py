@@ -8,7 +8,6 @@ from random import Random
 from typing import Any
 
 from genrw.engine.build import complete, plain
-from genrw.engine.context import EMPTY, Record
 from genrw.engine.ir import Module, Node
 from genrw.engine.kernels import parameter_names
 from genrw.engine.library import Library, Operator, Target
@@ -38,7 +37,7 @@ class Surroundings:
         module = Module("main", ending, self.parameters, space=self.space, axes=self.axes)
         return {
             "target": self.target,
-            "schedule": Record.of(self.schedule) if self.schedule else EMPTY,
+            "schedule": library.schedule_record(self.schedule),
             "space": space_record(module, library),
             "policy": self.policy,
             "parameters": parameter_names(module),

@@ -264,6 +264,36 @@ def steps_that_fail(number: int) -> None:
         close(run(given), given)
 
 
+def rows_in_workgroup_memory(number: int) -> None:
+    """Softmax of rows of which registers hold 16 of the 64 elements of a lane; they begin anywhere, or at whole vectors."""
+    device = find_device(f"hip:{number}")
+    for algo, n in (("aligned", 4091), ("block", 4096)):
+        made = device.prepare(genrw.load(_rows_kept(algo, n, device.default_target), target=device.default_target))
+        assert "x_in_rest" in made.kernels[0].source.text
+        x = np.random.default_rng(6).standard_normal((3, n)).astype(np.float16)
+        powers = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+        np.testing.assert_allclose(made({"x": x})["y"], powers / powers.sum(1, keepdims=True), rtol=2e-3, atol=1e-7)
+
+
+def _rows_kept(algo: str, n: int, target: str) -> str:
+    share = 64 + 8 * (algo == "aligned")
+    schedule = f"algo={algo}, block_size=64, lanes=64, vector=8, share={share}, steps=1, grid=3, resident=2, held=16"
+    return f"""\
+@module main [stage=schedule, target={target}, schedule={{{schedule}}}, space={{3, {n}}}, axes={{1}}]
+x = @param:x -> half{{3, {n}}}
+f = convert[target_type=float](x)
+m = reduce_max[axes={{1}}](f)
+b = multibroadcast[out_lens={{3, {n}}}](m)
+d = sub(f, b)
+e = exp(d)
+s = reduce_sum[axes={{1}}](e)
+c = multibroadcast[out_lens={{3, {n}}}](s)
+q = div(e, c)
+y = convert[target_type=half](q)
+@return(y)
+"""
+
+
 def code_that_does_not_load(number: int) -> None:
     run = program(number)
     other = HipRuntime(1 - number)
@@ -296,6 +326,7 @@ SCENARIOS = (
     streams,
     memory_is_given_back,
     a_captured_graph,
+    rows_in_workgroup_memory,
     times,
     another_gpu_in_between,
     a_kernel_that_does_not_compile,

@@ -93,6 +93,46 @@ def test_softmax_reads_and_writes_16_bytes_at_a_time() -> None:
     assert {".v4." in access for access in loads + stores} == {True}
 
 
+def test_kernels_wait_before_they_read() -> None:
+    """The stream's previous kernel may still run when one begins."""
+    kernels = [kernel for _, kernel in suite_kernels("sm_90")]
+    assert all(kernel.waits for kernel in kernels)
+    text = compile_ptx(together(kernels), "sm_90", 32, "suite")
+    for entry in text.split(".entry ")[1:]:
+        assert 0 < entry.index("griddepcontrol.wait") < entry.index("griddepcontrol.launch_dependents")
+        assert entry.index("griddepcontrol.wait") < min(m.start() for m in re.finditer(r"\b(?:ld|st)\.global", entry))
+
+
+def test_older_gpus_do_not_wait() -> None:
+    (kernel,) = genrw.load(EXAMPLES / "softmax.gen", target="sm_90").kernels()
+    assert "griddepcontrol" not in compile_ptx(kernel.text, "sm_80", 32)
+
+
+ROWS = """
+x = @param:x -> half{2048, 131072}
+m = reduce_max[axes={1}](x)
+d = sub(x, m)
+e = exp(d)
+s = reduce_sum[axes={1}](e)
+y = div(e, s)
+@return(y)
+"""
+
+
+def test_rows_are_left_to_memory_that_the_launch_asks_for() -> None:
+    """Registers hold 48 of a lane's 128 elements: 24 of 64 registers, and nothing is spilled to make room."""
+    (kernel,) = genrw.load(ROWS, target="sm_90").kernels()
+    assert "GEN_KERNEL_RESIDENT(1024, 1)\n" in kernel.text
+    assert "gen::strided_load<128, 8192, 8, 48, 1024>(x, base, x_in_rest)" in kernel.text
+    assert kernel.dynamic_lds_bytes == 2 * 1024 * 80
+    assert kernel.lds_bytes == kernel.dynamic_lds_bytes + 2 * 32 * 4
+    text = compile_ptx(kernel.text, "sm_90", 32)
+    assert ".extern .shared" in text
+    assert ".minnctapersm 1" in text
+    assert len(re.findall(r"ld\.shared\.[bu]32", text)) == 3 * 80 // 2
+    assert ".local" not in text
+
+
 def test_error_names_kernel_and_line() -> None:
     source = '#include "gen.hpp"\n\nGEN_KERNEL(64) wrong(float* x) { x[0] = nothing; }\n'
     with pytest.raises(

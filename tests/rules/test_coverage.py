@@ -27,6 +27,8 @@ def catalogue(library: Library) -> Iterator[tuple[str, Program]]:
     texts = {**SEED_TABLE, **COMPOSED, **CORNERS, **SPLIT}
     for name, text in {**texts, **LARGE, **WRITTEN_LOWER}.items():
         yield name, load(text, WAVE64, library)
+    for name, text in LARGE.items():
+        yield f"{name} for sm_90", load(text, "sm_90", library)
     for name, text in texts.items():
         yield f"{name} for host", load(text, "host", library)
         yield f"{name} by classic schedules", load(text, WAVE64, library, policy="classic")

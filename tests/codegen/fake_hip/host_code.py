@@ -14,13 +14,17 @@ from pathlib import Path
 from genrw.codegen.compilers import host_compiler, zig
 
 HERE = Path(__file__).parent
-_KERNEL = re.compile(r"^GEN_KERNEL\((\d+)\)\s*(\w+)\(([^)]*)\)", re.MULTILINE)
+_KERNEL = re.compile(r"^GEN_KERNEL(?:_RESIDENT)?\((\d+)(?:, \d+)?\)\s*(\w+)\(([^)]*)\)", re.MULTILINE)
 _BODY = re.compile(r'^#line 1 "(?!gen\.hpp).*$', re.MULTILINE)
 _AS_HIPRTC = ("-x", "hip", "--offload-device-only", "-nogpulib", "-nogpuinc", "-fsyntax-only")
 _OPTIONS = ("-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-shared", "-w", "-x", "c++", "-")
 _EXPORT = 'extern "C" __attribute__((visibility("default")))'
 # Lanes share workgroup memory, which for C++ would be each one's own.
-_LDS = "#undef GEN_LDS\n#define GEN_LDS(type, name, count) static thread_local type name[count]\n"
+_LDS = """#undef GEN_LDS
+#undef GEN_REST_LDS
+#define GEN_LDS(type, name, count) static thread_local type name[count]
+#define GEN_REST_LDS(type, name, offset, count) alignas(16) static thread_local type name[count]
+"""
 
 
 def main(folder: Path, options: list[str]) -> int:
