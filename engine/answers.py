@@ -140,7 +140,7 @@ class Answerer:
         """Every combination of the `for` variables; a later one may depend on an earlier."""
         choices: list[dict[str, Any]] = [{}]
         for name, source in self.loops:
-            found = []
+            found: list[dict[str, Any]] = []
             for choice in choices:
                 values = source(_Lazy({**env, **choice}, self.computed))
                 self._check_alternatives(values, len(found))

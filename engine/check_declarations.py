@@ -95,10 +95,11 @@ class DeclarationChecks:
 
     def _signature(self, op: OpDecl) -> Iterator[Diagnostic]:
         seen: set[str] = set()
-        for declared in (*op.attributes, *op.operands):
-            if declared.name in seen:
-                yield Diagnostic(f"`{op.name}` declares `{declared.name}` twice", declared.span, "rename one")
-            seen.add(declared.name)
+        declared = [(part.name, part.span) for part in op.attributes] + [(part.name, part.span) for part in op.operands]
+        for name, span in declared:
+            if name in seen:
+                yield Diagnostic(f"`{op.name}` declares `{name}` twice", span, "rename one")
+            seen.add(name)
         for attribute in op.attributes:
             if attribute.type not in _ATTRIBUTE_TYPES:
                 yield _unknown("type of attributes", attribute.type, _ATTRIBUTE_TYPES, attribute.span)
@@ -151,9 +152,9 @@ class DeclarationChecks:
     # ---- monoids and helpers
 
     def _monoid(self, monoid: MonoidDecl) -> Iterator[Diagnostic]:
-        for clause, given in (("identity", monoid.identity), ("combine", monoid.combine)):
+        for word, given in (("identity", monoid.identity), ("combine", monoid.combine)):
             if not given:
-                yield Diagnostic(f"`{monoid.name}` has no `{clause}`", monoid.name_span, f"write {clause} EXPR")
+                yield Diagnostic(f"`{monoid.name}` has no `{word}`", monoid.name_span, f"write {word} EXPR")
         fields = {name for name, _ in monoid.carry}
         for clause in (monoid.element, monoid.identity, monoid.combine):
             yield from self._fields(monoid, clause, fields)
@@ -172,7 +173,7 @@ class DeclarationChecks:
     def _fields(self, monoid: MonoidDecl, clause: Sequence[FieldExpr], fields: Collection[str]) -> Iterator[Diagnostic]:
         """A clause says something of each field, and of nothing else."""
         given = [f.field for f in clause]
-        wanted = sorted(fields) or [None]
+        wanted: list[str | None] = [*sorted(fields)] or [None]
         remedy = f"write {', '.join(f'{name} = …' for name in wanted)}" if fields else "write one expression"
         for entry in clause:
             if entry.field not in wanted or given.count(entry.field) > 1:

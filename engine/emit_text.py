@@ -13,7 +13,8 @@ from typing import Any
 
 import jinja2
 from jinja2 import meta, nodes
-from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
+from jinja2.exceptions import SecurityError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from genrw.grammar.diagnostics import error
 from genrw.grammar.rw_tree import OpDecl

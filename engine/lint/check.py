@@ -54,8 +54,8 @@ def _malformed(library: Library) -> list[Finding]:
     def told() -> Iterator[Finding]:
         for rule in library.rules:
             yield from (Finding(MALFORMED, rule.name, diagnostic) for diagnostic in check_rules(library, [rule]))
-        for name, declared in library.imports.items():
-            yield from (Finding(MALFORMED, name, diagnostic) for diagnostic in check_imports(library, declared))
+        for name, imports in library.imports.items():
+            yield from (Finding(MALFORMED, name, diagnostic) for diagnostic in check_imports(library, imports))
         checks = DeclarationChecks(library)
         for declared in (d for file in library.files for d in file.declarations):
             yield from (Finding(MALFORMED, declared.name, diagnostic) for diagnostic in checks.of(declared))
