@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,15 +51,31 @@ class GpuDevice:
         return GpuProgram(self.runtime, program, program.kernels())
 
 
-def code_object(runtime: GpuRuntime, kernel: KernelSource) -> bytes:
-    """A kernel's code object for a GPU: from the cache, or compiled and kept there."""
+def code_objects(runtime: GpuRuntime, program: Program, kernels: Sequence[KernelSource]) -> list[bytes]:
+    """The code objects of a program's kernels for a GPU: from the cache, or compiled and kept there."""
+    paths = [_entry(runtime, kernel) for kernel in kernels]
+    stored = [read_entry(path) for path in paths]
+    missing = [i for i, image in enumerate(stored) if image is None]
+    for i, image in zip(missing, compiled(runtime, program, [kernels[i] for i in missing]), strict=True):
+        write_entry(paths[i], image)
+        stored[i] = image
+    return [image for image in stored if image is not None]
+
+
+def compiled(runtime: GpuRuntime, program: Program, kernels: Sequence[KernelSource]) -> list[bytes]:
+    """Kernels of a program compiled side by side; meanwhile the next lowering is made ready."""
+    if not kernels:
+        return []
+    with ThreadPoolExecutor(len(kernels)) as pool:
+        images = [pool.submit(runtime.build, kernel) for kernel in kernels]
+        program.make_ready()
+        return [image.result() for image in images]
+
+
+def _entry(runtime: GpuRuntime, kernel: KernelSource) -> Path:
+    """The cache's entry for a kernel."""
     key = cache_key(device_header(), kernel.text, runtime.arch, str(kernel.wave_size), runtime.compiler)
-    path = cache_folder(runtime.name) / key
-    stored = read_entry(path)
-    if stored is None:
-        stored = runtime.build(kernel)
-        write_entry(path, stored)
-    return stored
+    return cache_folder(runtime.name) / key
 
 
 def load_kernel(runtime: GpuRuntime, kernel: KernelSource, image: bytes) -> Any:
@@ -75,9 +93,11 @@ class GpuKernel:
     origin: str
 
     @classmethod
-    def load(cls, runtime: GpuRuntime, source: KernelSource, origin: str) -> GpuKernel:
-        """Compile and load a printed kernel."""
-        return cls(runtime, source, load_kernel(runtime, source, code_object(runtime, source)), origin)
+    def load_all(cls, runtime: GpuRuntime, program: Program, sources: Sequence[KernelSource]) -> list[GpuKernel]:
+        """Compile and load a program's printed kernels."""
+        images = code_objects(runtime, program, sources)
+        origin = program.source.name
+        return [cls(runtime, s, load_kernel(runtime, s, i), origin) for s, i in zip(sources, images, strict=True)]
 
     def launch(self, pointers: Sequence[int], stream: int) -> None:
         """Start the kernel on memories in the order of its arguments."""
@@ -112,7 +132,7 @@ class GpuProgram:
 
     def __init__(self, runtime: GpuRuntime, program: Program, kernels: Sequence[KernelSource]) -> None:
         self.runtime, self.program = runtime, program
-        self.kernels = [GpuKernel.load(runtime, kernel, program.source.name) for kernel in kernels]
+        self.kernels = GpuKernel.load_all(runtime, program, kernels)
         self.launches = program.launches()
         self._copies: dict[str, Memory] = {}
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from genrw.api import load
-from genrw.codegen.gpu import GpuKernel, Memory, load_kernel
+from genrw.codegen.gpu import GpuKernel, Memory, compiled, load_kernel
 from genrw.codegen.gpu_runtime import GpuRuntime
 from genrw.codegen.layout import Array, from_memory, memory_size, to_memory
 from genrw.codegen.printer import Argument
@@ -44,7 +44,7 @@ class GpuCase:
     def use(self, program: Program) -> None:
         """Take other kernels for the same work: the program under other options."""
         self.program = program
-        self.kernels = [GpuKernel.load(self.runtime, source, self.name) for source in program.kernels()]
+        self.kernels = GpuKernel.load_all(self.runtime, program, program.kernels())
         self.launches = program.launches()
 
     def _arguments(self) -> dict[Place, Argument]:
@@ -127,8 +127,10 @@ class GpuCase:
         for i in range(_READY_RUNS):
             text = self.program.text.replace("@return", f"# {i}\n@return")
             started = time.perf_counter()
-            for source in load(_renamed(text, i), target=self.runtime.arch).kernels():
-                load_kernel(self.runtime, source, self.runtime.build(source))
+            program = load(_renamed(text, i), target=self.runtime.arch)
+            sources = program.kernels()
+            for source, image in zip(sources, compiled(self.runtime, program, sources), strict=True):
+                load_kernel(self.runtime, source, image)
             taken.append(1e3 * (time.perf_counter() - started))
         return statistics.median(taken)
 

@@ -192,6 +192,11 @@ class Program:
             for m, name in zip(lowered.modules, names, strict=True)
         ]
 
+    def make_ready(self) -> None:
+        """Clear away what lowering left, to be called where there is something to wait for: the next program then is
+        lowered sooner."""
+        pipeline_of(self.library).prepare()
+
     def launches(self) -> Launches:
         """How the kernels are launched one after the other, at the last stage."""
         return launches(self.lower(self.stages[-1]).units, list(self.inputs), self.library)

@@ -13,7 +13,7 @@ from genrw.api import load_source
 from genrw.folders import RULES
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.read import read_text
-from genrw.program import DEFAULT_TARGET, pipeline_of
+from genrw.program import DEFAULT_TARGET
 from genrw.rulesets import shipped_folder
 from genrw.settings import Settings
 from genrw.terminal import write, write_diagnostics
@@ -108,7 +108,7 @@ class View:
             return
         self._tell(text, f"{(time.perf_counter() - started) * 1000:.0f} ms")
         self.shown = text
-        pipeline_of(program.library).prepare()
+        program.make_ready()
 
     def _tell(self, text: str, spent: str) -> None:
         if not self.shown:

@@ -18,7 +18,7 @@ from hip import hip
 
 import genrw
 from genrw.codegen.devices import find_device
-from genrw.codegen.gpu import GpuKernel, GpuProgram
+from genrw.codegen.gpu import GpuKernel, GpuProgram, code_objects
 from genrw.codegen.gpu_arrays import ROCM, DeviceArray
 from genrw.codegen.gpu_runtime import GpuRuntime
 from genrw.codegen.hip import HipRuntime, compile_hip
@@ -306,9 +306,8 @@ def code_that_does_not_load(number: int) -> None:
 
 
 def image_of(kernel: GpuKernel, gpu: GpuRuntime) -> bytes:
-    from genrw.codegen.gpu import code_object
-
-    return code_object(gpu, kernel.source)
+    (image,) = code_objects(gpu, genrw.load(TEXT, target=gpu.arch), [kernel.source])
+    return image
 
 
 def too_little_memory(number: int) -> None:
