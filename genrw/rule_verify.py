@@ -192,8 +192,8 @@ def _tell(verdicts: Sequence[Verdict]) -> None:
             write_diagnostics([verdict.problem])
             write(verdict.shown)
     for verdict in verdicts:
-        if verdict.status == BOUNDED:
-            write(f"{place(verdict.rule)}: {verdict.rule.name} is bounded: {verdict.note}")
+        if verdict.note and verdict.status in (PROVEN, BOUNDED):
+            write(f"{place(verdict.rule)}: {verdict.rule.name} is {verdict.status}: {verdict.note}")
     for verdict in verdicts:
         for found in verdict.strong:
             write(f"{found.span}: `{found.span.text if found.span else ''}` of {verdict.rule.name}: {found.message}")

@@ -6,13 +6,23 @@ pytest tests/verify/test_verify_rules.py --all-plans     every shipped rule, wit
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from genrw.engine.library import Library
+from genrw.engine.lint.sides import conditions
+from genrw.engine.verify.choices import Choices
+from genrw.engine.verify.numbers import Numbers
 from genrw.engine.verify.proof import prove, solver_is_there
+from genrw.engine.verify.surroundings import WAVES
+from genrw.engine.verify.trial import Trial
 from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, Options, verify_rule
+from genrw.grammar.expr_tree import Binary, Call
 from genrw.main import execute
 from genrw.rule_verify import Request, chosen, verdicts_of
 from genrw.rulesets import load_library
@@ -93,3 +103,60 @@ def test_time_is_limited(library: Library) -> None:
     assert verdict.status == OPEN
     assert verdict.problem is not None
     assert "`share_of_equals` took more than 1 s" in verdict.problem.message
+
+
+def test_memory_is_limited(library: Library) -> None:
+    """A rule that takes too much memory ends in an error with its name, and is no pass."""
+    rule = next(r for r in library.rules if r.name == "share_of_equals")
+    (verdict,) = verdicts_of([rule], Request(options=Options(count=10000), megabytes=8))
+    assert verdict.status == OPEN
+    assert verdict.problem is not None
+    assert "`share_of_equals`" in verdict.problem.message
+    assert verdict.problem.span == rule.name_span
+
+
+@pytest.mark.parametrize("name", ["quotient_of_quotient", "quotient_compared", "sum_compared"])
+def test_constants_of_more_than_32_bits_are_refused(name: str, library: Library) -> None:
+    """What holds for all integers, as without the guard's `fits`, may not hold for those of 32 bits."""
+    if not solver_is_there():
+        pytest.skip("needs the extra `verify`")
+    rule = next(r for r in library.rules if r.name == name)
+    guard = [c for c in conditions(rule.guard) if not (isinstance(c, Call) and c.function == "fits")]
+    assert rule.guard is not None
+    proof = prove(library, replace(rule, guard=reduce(lambda a, b: Binary("and", a, b), guard)))
+    assert proof is not None
+    assert proof.status == "refuted"
+    assert "32 bits are too few" in proof.note
+
+
+@pytest.mark.parametrize("name", ["row_of_chunk", "chunk_compared"])
+def test_what_the_solver_does_not_decide_is_computed(name: str, library: Library) -> None:
+    if not solver_is_there():
+        pytest.skip("needs the extra `verify`")
+    proof = prove(library, next(r for r in library.rules if r.name == name))
+    assert proof is not None
+    assert proof.status == "bounded"
+    assert re.search(r"random integers of 32 bits, [1-9]\d* that the guard takes", proof.note)
+
+
+def test_integers_of_8_bits_are_all_of_them() -> None:
+    """Few integers are looked at in all combinations."""
+    numbers = Numbers(8, ["a", "b"])
+    a, b = numbers.Int("a"), numbers.Int("b")
+    pairs = {(int(x), int(y)) for x, y in zip(*(v.reshape(-1) for v in np.broadcast_arrays(a, b)), strict=True)}
+    assert pairs == {(x, y) for x in range(-128, 128) for y in range(-128, 128)}
+
+
+@pytest.mark.parametrize("name", ["split_residues", "fill_up_positions", "online_squares"])
+def test_rare_guards_are_met(name: str, library: Library) -> None:
+    """Instances of what only pays for long axes, or asks for one number, are searched for."""
+    rule = next(r for r in library.rules if r.name == name)
+    assert Trial(library, rule, WAVES).run(8, "rare").compared > 0
+
+
+def test_choices_can_be_made_again() -> None:
+    first = Choices("seed")
+    drawn = (first.random(), first.randint(0, 99), first.choice("abc"), first.sample(range(9), 4))
+    again = Choices.again("another", first.taken)
+    assert (again.random(), again.randint(0, 99), again.choice("abc"), again.sample(range(9), 4)) == drawn
+    assert again.taken == first.taken
