@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
 
 
 class Choices(Random):
@@ -15,14 +17,15 @@ class Choices(Random):
 
     def __init__(self, seed: str) -> None:
         self.given: tuple[float, ...] = ()
+        self.wanted: Mapping[str, Any] = {}
         self.taken: list[float] = []
         super().__init__(seed)
 
     @classmethod
-    def again(cls, seed: str, given: Sequence[float]) -> Choices:
-        """The choices that numbers say, and random ones behind them."""
+    def again(cls, seed: str, given: Sequence[float], wanted: Mapping[str, Any] | None = None) -> Choices:
+        """The choices that numbers say, and random ones behind them; some names are to stand for what is `wanted`."""
         choices = cls(seed)
-        choices.given = tuple(given)
+        choices.given, choices.wanted = tuple(given), wanted or {}
         return choices
 
     def random(self) -> float:
@@ -42,7 +45,7 @@ class Choices(Random):
         """An integer from a to b, both included."""
         return self.randrange(a, b + 1)
 
-    def choice(self, seq: Any) -> Any:
+    def choice(self, seq: Sequence[_T]) -> _T:  # type: ignore[override]
         """One of a sequence; IndexError if it is empty."""
         return seq[int(self.random() * len(seq))]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from random import Random
 from typing import Any
 
 from genrw.engine.build import complete, input_node
@@ -83,13 +82,13 @@ class Instances:
             for v in self.variants
         ]
 
-    def draw(self, random: Random, wanted: Mapping[str, Any] | None = None) -> Instance:
-        """One instance, attributes and numbers that the rule names those `wanted`; NoInstance if the draws do not fit
+    def draw(self, random: Choices) -> Instance:
+        """One instance, attributes and numbers that the rule names those wanted; NoInstance if the draws do not fit
         together."""
         place = random.randrange(len(self.variants))
         known = self.hints[place]
         hint = random.choice(known) if known and random.random() < 0.75 else Hint()
-        return _Draw(self, self.variants[place], hint, random, wanted or {}).instance()
+        return _Draw(self, self.variants[place], hint, random).instance()
 
     def drawn(self, seed: str, most: int) -> Iterator[tuple[int, Choices, Instance]]:
         """Instances from so many draws, with the number of the draw and its choices."""
@@ -104,11 +103,9 @@ class Instances:
 class _Draw:
     """One instance being drawn."""
 
-    def __init__(
-        self, source: Instances, variant: Variant, hint: Hint, random: Random, wanted: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, source: Instances, variant: Variant, hint: Hint, random: Choices) -> None:
         self.library, self.rule, self.variant = source.library, source.rule, variant
-        self.hint, self.random, self.wanted = hint, random, wanted
+        self.hint, self.random, self.wanted = hint, random, random.wanted
         self.missing, self.odd, self.longest = source.missing, source.odd, source.longest
         self.index_sizes, self.stage, self.in_kernel = source.index_sizes, source.stage, source.in_kernel
         self.shrunk = self._shrunk()

@@ -34,7 +34,6 @@ class _Standing:
 
     instance: Instance
     choices: Choices
-    wanted: Mapping[str, Any]
     refusing: list[Expr]
     names: Mapping[str, Any]
     distance: float
@@ -52,7 +51,7 @@ class Nearing:
 
     def nearer(self, instance: Instance, choices: Choices, seed: str) -> tuple[Instance, Choices]:
         """The instance that steps from one lead to, and its choices: if one was found, one that the guard takes."""
-        at = self._standing(instance, choices, {})
+        at = self._standing(instance, choices)
         if at is None or not at.refusing or not self.searches:
             return instance, choices
         self.searches -= 1
@@ -67,13 +66,13 @@ class Nearing:
         return at.instance, at.choices
 
     def _drawn(self, seed: str, tape: list[float], wanted: Mapping[str, Any]) -> _Standing | None:
-        choices = Choices.again(seed, tape)
+        choices = Choices.again(seed, tape, wanted)
         try:
-            return self._standing(self.instances.draw(choices, wanted), choices, wanted)
+            return self._standing(self.instances.draw(choices), choices)
         except NoInstance:
             return None
 
-    def _standing(self, instance: Instance, choices: Choices, wanted: Mapping[str, Any]) -> _Standing | None:
+    def _standing(self, instance: Instance, choices: Choices) -> _Standing | None:
         """How an instance stands in the alternative that fewest parts refuse; None if none can be judged."""
         found: _Standing | None = None
         for alternative in self.sides.alternatives(instance.match):
@@ -82,7 +81,7 @@ class Nearing:
             refusing = [part for part in parts if self._value(part, names) is not True]
             distance = sum(1 + self._missed_by(part, names) for part in refusing)
             if found is None or distance < found.distance:
-                found = _Standing(instance, choices, wanted, refusing, names, distance)
+                found = _Standing(instance, choices, refusing, names, distance)
         return found
 
     def _missed_by(self, part: Expr, names: Mapping[str, Any]) -> float:
@@ -123,11 +122,11 @@ class Nearing:
         """Choices and wanted numbers to try in place of those that there are."""
         others = list(self._others(at, at.refusing[random.randrange(len(at.refusing))]))
         for name, value in random.sample(others, min(_OTHERS, len(others))):
-            yield at.choices.taken, {**at.wanted, name: value}
+            yield at.choices.taken, {**at.choices.wanted, name: value}
         tape = list(at.choices.taken)
         for _ in range(random.choice(_CHANGED)):
             tape[random.randrange(len(tape))] = random.random()
-        yield tape, at.wanted
+        yield tape, at.choices.wanted
 
     def _others(self, at: _Standing, part: Expr) -> Iterator[tuple[str, Any]]:
         """Values for names of a part: others that occur in it, and what makes a number a multiple or a fraction of one."""

@@ -1,54 +1,92 @@
-"""A small instance of a rule that fails, in place of the first that was found."""
+"""A small instance of a rule that fails, in place of the first that was found: made from fewer and lower choices."""
 
 from __future__ import annotations
 
-from random import Random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 
-from genrw.engine.verify.instances import NoInstance
+from genrw.engine.verify.choices import Choices
+from genrw.engine.verify.instances import Instance, NoInstance
 from genrw.engine.verify.trial import Failure, Trial, Tried, kind_of
 
 _LENGTHS = (1, 2, 3, 5, 9)
-_DRAWS = 250
-_ENOUGH = 6
+_DRAWS, _ENOUGH = 250, 6
+_WIDTHS = (16, 4, 1)
+_MOST = 1200
+"""How many instances are tried for a smaller one."""
 
 
-def smallest(trial: Trial, first: Failure, seed: str) -> Failure:
-    """The smallest of some failures with as short axes as there are any."""
+def smallest(trial: Trial, first: Failure) -> Failure:
+    """A failure for the same reason, of axes as short as there are any, from whose choices none can be left out or lowered
+    to make it smaller."""
     usual = trial.instances.longest
     try:
         for longest in _LENGTHS:
             trial.instances.longest = longest
-            found = [failure for failure in _failures(trial, f"{seed}/{longest}") if failure.reason == first.reason]
+            seed = f"{first.seed}/{longest}"
+            drawn = (_of(trial, i, c, first, f"{seed}/{n}") for n, c, i in trial.instances.drawn(seed, _DRAWS))
+            found = list(islice((f for f in drawn if f is not None), _ENOUGH))
             if found:
-                return min([*found, first], key=_size)
+                return _lowered(trial, min(found, key=_size))
+        return first
     finally:
         trial.instances.longest = usual
-    return first
 
 
-def _failures(trial: Trial, seed: str) -> list[Failure]:
-    found: list[Failure] = []
-    for number in range(_DRAWS):
-        random = Random(f"{seed}/{number}")
-        try:
-            instance = trial.instances.draw(random)
-        except NoInstance:
-            continue
-        kind = kind_of(random)
-        for alternative in trial.sides.alternatives(instance.match):
-            failure = None
-            if not alternative.refused:
-                failure = trial.compare(instance, alternative, kind, f"{seed}/{number}", Tried())
-            if failure is not None:
-                found.append(failure)
-                break
-        if len(found) >= _ENOUGH:
-            break
-    return found
+def _lowered(trial: Trial, first: Failure) -> Failure:
+    best, left, before = first, _MOST, None
+    while left > 0 and best is not before:
+        before, place = best, 0
+        while place < len(best.choices.taken) and left > 0:
+            kept = best
+            for tape in _lower(best.choices.taken, place):
+                left -= 1
+                found = _again(trial, tape, first)
+                if found is not None and _size(found) < _size(best):
+                    best = found
+                    break
+            # behind a choice that was left out stands the next one
+            place += best is kept
+    return best
 
 
-def _size(failure: Failure) -> tuple[int, int, int]:
-    leaves = failure.instance.match.leaves
+def _lower(tape: Sequence[float], place: int) -> Iterator[list[float]]:
+    """The choices without some from a place on, with a lower one there."""
+    for width in _WIDTHS:
+        yield [*tape[:place], *tape[place + width :]]
+    for lower in (0.0, tape[place] / 2):
+        if lower < tape[place]:
+            yield [*tape[:place], lower, *tape[place + 1 :]]
+
+
+def _again(trial: Trial, tape: Sequence[float], first: Failure) -> Failure | None:
+    """The failure that choices lead to; None if they lead to none for the same reason."""
+    choices = Choices.again(first.seed, tape, first.choices.wanted)
+    try:
+        instance = trial.instances.draw(choices)
+    except NoInstance:
+        return None
+    return _of(trial, instance, choices, first, first.seed)
+
+
+def _of(trial: Trial, instance: Instance, choices: Choices, first: Failure, seed: str) -> Failure | None:
+    """The failure of an instance, with values of a seed, if it fails for the same reason."""
+    kind = kind_of(choices)
+    for alternative in trial.sides.alternatives(instance.match):
+        found = None if alternative.refused else trial.compare(instance, alternative, kind, seed, Tried())
+        if found is not None and _is_like(found, first):
+            return replace(found, choices=choices)
+    return None
+
+
+def _is_like(a: Failure, b: Failure) -> bool:
+    """Do two instances fail in the same way: is the right side none, another value, or none that can be compared?"""
+    return (a.right is None, a.difference is None) == (b.right is None, b.difference is None)
+
+
+def _size(failure: Failure) -> tuple[int, int, int, int, float]:
+    leaves, taken = failure.instance.match.leaves, failure.choices.taken
     elements = sum(n.type.elements if n.type.sort == "tensor" else n.type.size for n in leaves)
     ranks = sum(len(n.type.lens) + (n.type.strides is not None) for n in leaves)
-    return elements, ranks, len(repr(failure.left.attributes))
+    return elements, ranks, len(repr(failure.left.attributes)), len(taken), sum(taken)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -16,6 +16,7 @@ from genrw.engine.ir import Node, walk
 from genrw.engine.library import Library
 from genrw.engine.types import Type
 from genrw.engine.variants import nodes, pattern_operators
+from genrw.engine.verify.choices import Choices
 from genrw.engine.verify.instances import Instance, Instances
 from genrw.engine.verify.judge import Difference, Free, Tolerance, difference
 from genrw.engine.verify.meaning import LANE_SORTS, Machine, Meaning, Meaningless
@@ -53,6 +54,7 @@ class Failure:
     difference: Difference | None
     kind: Kind
     seed: str
+    choices: Choices
 
 
 @dataclass
@@ -71,11 +73,15 @@ class Tried:
     problems: dict[str, int] = field(default_factory=dict)
 
 
+def _operators(library: Library, rule: RuleDecl) -> set[str]:
+    """The operators of both sides of a rule."""
+    sides = (rule.left, rule.right)
+    return {name for side in sides for n in nodes(side) for name in pattern_operators(n, rule, library)}
+
+
 def has_meaning(library: Library, rule: RuleDecl) -> bool:
     """Can both sides of a rule be evaluated by themselves?"""
-    named = {
-        name for side in (rule.left, rule.right) for n in nodes(side) for name in pattern_operators(n, rule, library)
-    }
+    named = _operators(library, rule)
     return bool(named) and all(_means(library, name) for name in named)
 
 
@@ -99,13 +105,9 @@ class Trial:
         self.instances = Instances(library, rule, waves, self.missing, narrow=self.folds)
         self.machines = {p: Machine(library, precise=p, missing=self.missing) for p in (False, True)}
 
-    def _operators(self) -> set[str]:
-        sides = (self.rule.left, self.rule.right)
-        return {name for side in sides for n in nodes(side) for name in pattern_operators(n, self.rule, self.library)}
-
     def _folds(self) -> bool:
         """Is something folded, whose order is nobody's?"""
-        found = [self.library.operator(name).decl for name in self._operators()]
+        found = [self.library.operator(name).decl for name in _operators(self.library, self.rule)]
         return any(
             d.family is not None or any(a.type == "monoid" for a in d.attributes) or d.role == "fold" for d in found
         )
@@ -113,7 +115,7 @@ class Trial:
     def _has_missing(self) -> bool:
         """Does an index of -1 stand for an element that does not exist? In the last stage it is a number as others are."""
         last = self.library.stages[-1:]
-        operators = [self.library.operator(name) for name in self._operators()]
+        operators = [self.library.operator(name) for name in _operators(self.library, self.rule)]
         return not last or self.rule.stages != tuple(last) or any(not op.legal_at(last[0]) for op in operators)
 
     def run(self, count: int, seed: str) -> Tried:
@@ -134,8 +136,9 @@ class Trial:
                 if alternative.refused:
                     outside += self._outside(instance, alternative, kind, here, tried)
                 elif not enough:
-                    tried.failure = self.compare(instance, alternative, kind, here, tried)
-                    if tried.failure is not None:
+                    found = self.compare(instance, alternative, kind, here, tried)
+                    if found is not None:
+                        tried.failure = replace(found, choices=choices)
                         return tried
         return tried
 
@@ -148,7 +151,7 @@ class Trial:
         left = instance.match.left
 
         def failure(reason: str, right: Node | None, found: Difference | None = None) -> Failure:
-            return Failure(instance, alternative, left, right, reason, found, kind, seed)
+            return Failure(instance, alternative, left, right, reason, found, kind, seed, Choices(seed))
 
         try:
             right = self.sides.right(instance.match, alternative.names)

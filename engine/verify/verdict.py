@@ -116,7 +116,7 @@ def tried_out(library: Library, rule: RuleDecl, options: Options) -> Verdict:
     tried = trial.run(options.count, seed)
     verdict = Verdict(rule, TRIED, tried.compared, strong=_too_strong(tried))
     if tried.failure is not None:
-        found = smallest(trial, tried.failure, seed)
+        found = smallest(trial, tried.failure)
         verdict.status = REFUTED
         verdict.problem = Diagnostic(f"`{rule.name}` does not hold: {found.reason}", rule.name_span, _remedy(rule))
         verdict.shown = failure_text(found, library)

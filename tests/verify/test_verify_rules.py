@@ -19,6 +19,7 @@ from genrw.engine.lint.sides import conditions
 from genrw.engine.verify.choices import Choices
 from genrw.engine.verify.numbers import Numbers
 from genrw.engine.verify.proof import prove, solver_is_there
+from genrw.engine.verify.smallest import smallest
 from genrw.engine.verify.surroundings import WAVES
 from genrw.engine.verify.trial import Trial
 from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, Options, verify_rule
@@ -160,3 +161,17 @@ def test_choices_can_be_made_again() -> None:
     again = Choices.again("another", first.taken)
     assert (again.random(), again.randint(0, 99), again.choice("abc"), again.sample(range(9), 4)) == drawn
     assert again.taken == first.taken
+
+
+def test_a_failing_instance_is_small() -> None:
+    """What the first failure has beyond need is left out."""
+    library = load_library([BROKEN / "pad_off_by_one"])
+    rule = next(r for r in library.rules if r.name == "broken_pad_off_by_one")
+    trial = Trial(library, rule, WAVES)
+    first = trial.run(50, "0").failure
+    assert first is not None
+    found = smallest(trial, first)
+    (leaf,) = found.instance.match.leaves
+    assert leaf.type.elements <= 1
+    assert len(leaf.type.lens) == 1
+    assert leaf.type.strides is None
