@@ -25,6 +25,7 @@ from genrw.engine.library import Library
 from genrw.engine.pipeline import Options, Pipeline, Trace
 from genrw.engine.stage import Saturated
 from genrw.engine.variants import pattern_operators
+from genrw.engine.verify.examples import example_modules
 from genrw.engine.verify.programs import random_kernel, random_program
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw_tree import OpPattern, RuleDecl
@@ -34,6 +35,8 @@ _PROGRAMS_FOR_EACH, _PROGRAMS_FOR_RARE = 8, 100
 """Programs for each kernel that is wanted; more only as long as the rule took part in none."""
 _LONG = (((2, 5000), (1,)), ((300, 12), (0,)), ((2, 1000), (1,)), ((2000, 4), (0,)), ((12000,), ()), ((64, 64), ()))
 """Spaces, and the axes of their rows, that are long enough for every kind of schedule."""
+_SHOWN = 0.4
+"""How often kernels have a type that examples show."""
 _SHORT = 0.1
 """How often rows are of one element."""
 _POLICIES = ("cost", "cost", "cost", "classic")
@@ -75,11 +78,21 @@ class KernelTrial:
         )
         headers = [{a.name: plain(a.value) for a in e.context} for e in rule.examples if e.after is not None]
         self.wanted = [header["schedule"] for header in headers if "schedule" in header]
-        # a rule for targets of other waves says so in its examples
-        named = [str(h["target"]) for h in headers if h.get("target") in library.targets]
-        others = [name for name in named if library.targets[name].values.get("wave_size") not in waves]
-        self.targets += others * len(self.targets)
+        # a rule for some targets says so in its examples
+        named = dict.fromkeys(str(h["target"]) for h in headers if h.get("target") in library.targets)
+        self.targets += [*named] * len(self.targets)
         self.spaces = [(tuple(h["space"]), tuple(h.get("axes", ()))) for h in headers if h.get("space")]
+        modules = list(example_modules(library, rule))
+        if not self.spaces:
+            self.spaces = [*dict.fromkeys(s for m in modules for s in self._rows(m))]
+        self.types = sorted({p.type.dtype for m in modules for p in m.parameters if p.type.sort == "tensor"})
+
+    def _rows(self, module: Module) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """What the folds of a program run over."""
+        for node in module.nodes:
+            along = [a.name for a in self.library.operator(node.op).decl.attributes if a.type == "axes"]
+            if self.library.role(node.op) == "fold" and along:
+                yield node.operands[0].type.lens, node.attribute(along[0])
 
     @staticmethod
     def _is_kernel(operator: Any, stage: str) -> bool:
@@ -126,7 +139,8 @@ class KernelTrial:
                 short = tuple(1 if d in axes else n for d, n in enumerate(space))
                 module = random_kernel(self.library, random, short, axes, exact=True)
                 return replace(module, stage=self.library.stages[0])
-            return random_kernel(self.library, random, space, axes)
+            dtype = random.choice(self.types) if self.types and random.random() < _SHOWN else None
+            return random_kernel(self.library, random, space, axes, dtype=dtype)
         if random.random() < 0.5:
             return random_kernel(self.library, random, *random.choice(_LONG))
         return random_program(self.library, random)

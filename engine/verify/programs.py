@@ -17,7 +17,8 @@ from genrw.engine.verify.sides import coerced
 from genrw.grammar.diagnostics import GenrwError
 
 _LENGTHS = (1, 2, 3, 4, 5, 7, 8, 9, 16, 33, 64, 100, 128, 256, 300, 512, 1000)
-_MOST_ELEMENTS = 1 << 14
+_MOST_ELEMENTS, _LONGEST_ROWS = 1 << 14, 1 << 17
+"""Elements of a program, and of one of two rows at most, which are as long as a rule needs them to be."""
 _ROLES = ("pointwise", "pointwise", "fold", "index_map", "index_map")
 _TYPES = ("float", "float", "float", "int32", "half", "double", "int8")
 _TRIES = 40
@@ -42,7 +43,13 @@ def operators_of(library: Library, role: str) -> list[str]:
 
 
 def random_kernel(
-    library: Library, random: Random, lens: tuple[int, ...], axes: tuple[int, ...], *, exact: bool = False
+    library: Library,
+    random: Random,
+    lens: tuple[int, ...],
+    axes: tuple[int, ...],
+    *,
+    exact: bool = False,
+    dtype: str | None = None,
 ) -> Module:
     """A program of one kernel that runs over tensors of about these lengths, or `exact`ly these, with rows along axes if
     there are any."""
@@ -50,15 +57,19 @@ def random_kernel(
         lens = tuple(max(1, n + random.choice((0, 0, 0, -1, 1))) for n in lens)
     while prod(lens) > _MOST_ELEMENTS:
         longest = max((d for d in range(len(lens)) if d not in axes), key=lambda d: lens[d], default=0)
-        longest = longest if lens[longest] > 8 else max(range(len(lens)), key=lambda d: lens[d])
-        lens = tuple(max(1, n // 4) if d == longest else n for d, n in enumerate(lens))
-    return _Writer(library, random, lens).kernel(axes)
+        if lens[longest] <= 2 and prod(lens) <= _LONGEST_ROWS:
+            break
+        longest = longest if lens[longest] > 2 else max(range(len(lens)), key=lambda d: lens[d])
+        lens = tuple((n + 1) // 2 if d == longest else n for d, n in enumerate(lens))
+    return _Writer(library, random, lens, dtype).kernel(axes)
 
 
 class _Writer:
-    def __init__(self, library: Library, random: Random, lens: tuple[int, ...] | None = None) -> None:
+    def __init__(
+        self, library: Library, random: Random, lens: tuple[int, ...] | None = None, dtype: str | None = None
+    ) -> None:
         self.library, self.random = library, random
-        self.dtype = random.choice(_TYPES)
+        self.dtype = dtype or random.choice(_TYPES)
         self.lens = self._lens() if lens is None else lens
         self.attributes = AttributeDraw(library, random, self.lens, self.dtype, {})
         self.values: list[Node] = []
