@@ -33,6 +33,8 @@ from genrw.grammar.source import Span
 FACTS = ("lo", "hi", "pow2", "size", "depth", "uses", "fold", "order", "varies")
 ACTIVE, FIRED = "active", "fired"
 """Relations of watched rules and kernels: which are to run in which, and which did."""
+ASKING = "/ask"
+"""What ends the names of egglog rules that demand answers and make nothing."""
 
 Answer = Callable[[tuple[int, ...], Interner, RuleUse], list[tuple[int, ...]]]
 
@@ -194,7 +196,7 @@ class _Encoder:
         outs = [self.var(f"o:{i}") for i in range(len(self.outputs))]
         answer = egg.Fact(self.call(answer_table(len(inputs), len(outs)), self.integer(self.number), *terms, *outs))
         commands = [
-            self._rule("/ask", self.facts, [demand]),
+            self._rule(ASKING, self.facts, [demand]),
             self._rule("", [*self.facts, answer], self._head(right)),
         ]
         names = any(kind == "operator" for kind, _ in self.outputs)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import resource
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from genrw.engine.answers import RuleUse
@@ -28,8 +29,9 @@ from genrw.engine.interner import CONTEXT_SHIFT, Interner
 from genrw.engine.ir import Module
 from genrw.engine.library import Library
 from genrw.engine.recording import CLASS, OPERATOR, Application, applications
+from genrw.engine.unfinished import Work, graph_text, keep
 from genrw.engine.variants import term_arities
-from genrw.grammar.diagnostics import error
+from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.rw_tree import RuleDecl
 from genrw.grammar.source import NOWHERE
 
@@ -38,16 +40,42 @@ _ITERATIONS_A_STEP = 8
 _CALM_GROWTH = 1.5
 _NODES_LEFT = 2000
 """How many nodes may stay until the next run clears them away. Clearing takes time, which a single run then saves."""
+_MOST_READ = 2_000_000
+"""Rows of an e-graph that is still read where it was not finished: Python takes more memory for them than egglog."""
+_SUSPECTS = 4
+_SOONER = 4
+_SECONDS_FOR_SUSPECTS = 10.0
 _ALL: Mapping[int, str] = {}
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Counts that bound a stage's work. Reaching one is an error that names a rule, never another program."""
+    """What bounds a stage's work. Reaching one is an error that names a rule, never another program.
+
+    `memory` is in bytes, those by which the process grows. It is looked at between the iterations.
+    """
 
     rounds: int = 400
     nodes_per_kernel: int = 40_000
     seconds: float = 120.0
+    memory: int = 4 << 30
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """What a run is of: `contexts[i]` belongs to `modules[i]`; `without[i]` is the key of a rule to leave out."""
+
+    modules: Sequence[Module]
+    contexts: Sequence[Mapping[str, Any]]
+    without: Mapping[int, str]
+
+
+@dataclass
+class _Ended(Exception):
+    """A stage reached a limit: why, and whether for the time that it took."""
+
+    why: str
+    slow: bool = False
 
 
 @dataclass
@@ -137,7 +165,7 @@ class StageEngine:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.wide: list[int] = []
         self._outdated = outdated
-        self._nodes = 0
+        self._nodes = self._rows = 0
         self._pushed = self._used = False
 
     @property
@@ -253,20 +281,40 @@ class StageEngine:
         self, modules: Sequence[Module], contexts: Sequence[Mapping[str, Any]], without: Mapping[int, str] = _ALL
     ) -> Saturated:
         """Saturate a batch. `contexts[i]` belongs to `modules[i]`; `without[i]` is the key of a watched rule to leave out."""
-        present = frozenset(len(n.operands) for m in modules for n in m.nodes)
-        if not present <= self.arities:
-            self._declare(present)
-        interner = Interner(list(contexts))
-        ids = _number_nodes(modules)
-        self._empty()
-        self._used = True
+        batch = _Batch(modules, contexts, without)
+        reports: list[Any] = []
+        answered = Answered()
+        interner, ids = self._start(batch)
         try:
-            self._load(modules, interner, ids, without)
-            answered = self._saturate(interner, len(modules))
+            self._load(batch, interner, ids)
+            self._saturate(interner, len(modules), answered, reports)
             return self._read(interner, ids, answered)
+        except _Ended as problem:
+            ended = problem
+            graph = self._read(interner, ids, answered) if self._rows <= _MOST_READ else None
         finally:
             if self._nodes > _NODES_LEFT:
                 self._pop()
+        raise self._exhausted(ended, graph, reports, batch)
+
+    def settles(self, batch: _Batch) -> bool:
+        """Does a batch saturate, within the limits?"""
+        interner, ids = self._start(batch)
+        try:
+            self._load(batch, interner, ids)
+            self._saturate(interner, len(batch.modules), Answered(), [])
+        except (_Ended, GenrwError):
+            return False
+        return True
+
+    def _start(self, batch: _Batch) -> tuple[Interner, dict[int, int]]:
+        """An e-graph that has all rules and nothing else, and the numbers that attributes and values have in it."""
+        present = frozenset(len(n.operands) for m in batch.modules for n in m.nodes)
+        if not present <= self.arities:
+            self._declare(present)
+        self._empty()
+        self._used = True
+        return Interner(list(batch.contexts)), _number_nodes(batch.modules)
 
     def prepare(self) -> None:
         """Clear away what the last run left, if there was one: the next run then begins sooner."""
@@ -285,19 +333,17 @@ class StageEngine:
         self._run(egg.Pop(self.encodings.spans(NOWHERE), 1))
         self._pushed = self._used = False
 
-    def _load(
-        self, modules: Sequence[Module], interner: Interner, ids: Mapping[int, int], without: Mapping[int, str]
-    ) -> None:
+    def _load(self, batch: _Batch, interner: Interner, ids: Mapping[int, int]) -> None:
         number_op = self.library.boundary("number").name
         rows: dict[str, list[str]] = {}
         if self.watched:
             rows[ACTIVE] = [
                 f"{rule}\t{i << CONTEXT_SHIFT}\n"
-                for i in range(len(modules))
+                for i in range(len(batch.modules))
                 for rule, key in self.keys.items()
-                if key != without.get(i)
+                if key != batch.without.get(i)
             ]
-        for context, module in enumerate(modules):
+        for context, module in enumerate(batch.modules):
             graph = GraphFacts.of(module, self.library)
             for node in module.nodes:
                 number = ids[id(node)]
@@ -318,7 +364,7 @@ class StageEngine:
                 ]
                 rows.setdefault(f"program{len(node.operands)}", []).append("\t".join(map(str, fields)) + "\n")
         self._input(rows)
-        self._load_terms({len(node.operands) for module in modules for node in module.nodes})
+        self._load_terms({len(node.operands) for module in batch.modules for node in module.nodes})
 
     def _input(self, rows: Mapping[str, Sequence[str]]) -> None:
         """Add rows to relations, through files: the fastest way in."""
@@ -347,16 +393,19 @@ class StageEngine:
         wide = [egg.Run(sp, egg.RunConfig(for_arity(_LOAD, k))) for k in sorted(arities) if k > NARROW]
         self._run(egg.RunSchedule(egg.Saturate(sp, egg.Sequence(sp, [narrow, *wide])) if wide else narrow))
 
-    def _saturate(self, interner: Interner, kernels: int) -> Answered:
-        """Run rules and answer their demands until nothing changes, within the limits."""
-        started = time.monotonic()
-        answered = Answered()
+    def _saturate(self, interner: Interner, kernels: int, answered: Answered, reports: list[Any]) -> None:
+        """Run rules and answer their demands until nothing changes, within the limits; keeps egglog's reports."""
+        started, memory = time.monotonic(), _memory()
         before = size = self._size()
         for _ in range(self.limits.rounds):
             wide = self.wide
             # What grows fast is watched closely: memory could be gone before the next look.
             steps = 1 if size > _CALM_GROWTH * before else _ITERATIONS_A_STEP
             report = self._run(self._rounds(steps))[0].report
+            reports.append(report)
+            if _memory() - memory > self.limits.memory:
+                self._size()
+                raise _Ended(f"took more than {self.limits.memory / (1 << 20):.0f} MiB of memory")
             if self.watched:
                 answered.note_time(report)
             # A step that changes nothing is the last.
@@ -364,12 +413,12 @@ class StageEngine:
             new = self._answer(interner, answered)
             before, size = size, self._size()
             if settled and not new and wide == self.wide:
-                return answered
+                return
             if time.monotonic() - started > self.limits.seconds:
-                raise self._exhausted(report, f"took more than {self.limits.seconds:.0f} s")
+                raise _Ended(f"took more than {self.limits.seconds:.0f} s", slow=True)
             if size > self.limits.nodes_per_kernel * kernels:
-                raise self._exhausted(report, f"made more than {self.limits.nodes_per_kernel} nodes per kernel")
-        raise self._exhausted(report, f"did not settle within {self.limits.rounds} rounds")
+                raise _Ended(f"made more than {self.limits.nodes_per_kernel} nodes per kernel")
+        raise _Ended(f"did not settle within {self.limits.rounds} rounds")
 
     def _rounds(self, count: int) -> Any:
         """Run all rules that can match so many times."""
@@ -386,20 +435,43 @@ class StageEngine:
         sizes = self._run(egg.PrintSize(self.encodings.spans(NOWHERE), None))[0].sizes
         found = {name: size for name, size in sizes if name.startswith("N")}
         self.wide = [k for k in sorted(self.arities) if k > NARROW and found.get(constructor(k))]
-        self._nodes = sum(found.values())
+        self._nodes, self._rows = sum(found.values()), sum(size for _, size in sizes)
         return self._nodes
 
-    def _exhausted(self, report: Any, why: str) -> Exception:
-        names = {r.name: r for r in self.rules}
-        counts = {k: v for k, v in report.num_matches_per_rule.items() if k.split("#")[0].split("/")[0] in names}
-        busiest = max(counts, key=lambda k: counts[k], default="")
-        key = busiest.split("#")[0].split("/")[0]
-        rule = names.get(key)
-        return error(
-            f"stage `{self.stage}` {why}; rule `{key}` matched most often",
-            rule.name_span if rule is not None else None,
-            "give the rule a guard, or make it simplify in one direction",
-        )
+    def _exhausted(self, ended: _Ended, graph: Saturated | None, reports: Sequence[Any], batch: _Batch) -> GenrwError:
+        """The diagnostic for a limit that was reached; the e-graph is kept for the author to look at."""
+        work = Work.of(reports, self.rules, graph)
+        suspects = work.slowest if ended.slow else work.busiest
+        found = self._responsible(suspects, batch)
+        rule = found or next(iter(suspects), None)
+        message = f"stage `{self.stage}` {ended.why}"
+        if rule is not None:
+            how = "without it the stage settles" if found else f"it {'took longest' if ended.slow else 'made most'}"
+            message += f"; rule `{rule.name}` is responsible: {how}"
+        kept = None
+        if graph is not None:
+            kept = keep(graph_text(graph, batch.modules, self.library, [message, *work.told]), self.stage)
+        remedy = "give the rule a guard, or make it simplify in one direction"
+        if kept is not None:
+            remedy += f"; the e-graph is in {kept}"
+        return error(message, rule.name_span if rule is not None else None, remedy)
+
+    def _responsible(self, suspects: Sequence[RuleDecl], batch: _Batch) -> RuleDecl | None:
+        """The first of the likeliest rules without which the stage settles: soon, as stages do."""
+        started = time.monotonic()
+        for rule in suspects[:_SUSPECTS]:
+            left = _SECONDS_FOR_SUSPECTS - (time.monotonic() - started)
+            limits = replace(
+                self.limits,
+                rounds=max(1, self.limits.rounds // _SOONER),
+                nodes_per_kernel=max(1, self.limits.nodes_per_kernel // _SOONER),
+                seconds=min(self.limits.seconds, left),
+            )
+            others = [other for other in self.rules if other is not rule]
+            engine = StageEngine(self.library, self.stage, others, self.operators, limits, self.encodings)
+            if left > 0 and engine.settles(batch):
+                return rule
+        return None
 
     def _answer(self, interner: Interner, answered: Answered) -> bool:
         """Answer all new demands; says whether there were any answers."""
@@ -490,6 +562,15 @@ class StageEngine:
 
         recorded = [e.recorded for e in self.encoded.values() if e.recorded is not None]
         return [a for r in recorded for a in applications(r, functions[r.table].rows, read, number_of)]
+
+
+def _memory() -> int:
+    """The bytes of memory that the process has now; where the system does not tell, the most that it had."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def _memory_folder() -> str | None:

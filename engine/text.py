@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from genrw.engine.build import complete
+from genrw.engine.enode import ENode
+from genrw.engine.interner import Interner
 from genrw.engine.ir import Main, Module, Node, Unit
 from genrw.engine.library import Library, Operator
 from genrw.engine.types import Type
 from genrw.grammar import gen_tree as tree
 from genrw.grammar.diagnostics import GenrwError
-from genrw.grammar.gen import print_gen
+from genrw.grammar.gen import print_gen, print_instruction
 
 
 def unit_text(units: Iterable[Unit], library: Library, context: Callable[[Module], Mapping[str, Any]]) -> str:
@@ -96,6 +98,21 @@ def written_value(value: Any) -> tree.Value:
         return tuple(written_value(v) for v in value)
     result: tree.Value = value
     return result
+
+
+def operation_text(node: ENode, operands: Sequence[str], interner: Interner, library: Library) -> str:
+    """A node of an e-graph over operands' names; attributes that have their default's value are left out."""
+    if node.number is not None:
+        return str(node.number)
+    operator = library.operator(node.op)
+    attributes = interner.attributes(node.attributes)
+    env = {**interner.context(node.attributes), **dict(attributes)}
+    shown = tuple(
+        tree.Attribute(name, written_value(value))
+        for name, value in attributes
+        if not operator.has_default(name, value, env)
+    )
+    return print_instruction(tree.Instruction((), node.op, shown, tuple(map(tree.Ref, operands))))
 
 
 class _Writer:

@@ -8,9 +8,7 @@ from genrw.engine.enode import ENode
 from genrw.engine.ir import walk
 from genrw.engine.recording import Part
 from genrw.engine.study import State, Study
-from genrw.engine.text import value_names, written_value
-from genrw.grammar import gen_tree as tree
-from genrw.grammar.gen import print_instruction
+from genrw.engine.text import operation_text, value_names
 from genrw.program import Program
 
 _DEEPEST = 2
@@ -54,15 +52,4 @@ class Expressions:
         return self._operation(node, [self.value(operand, depth) for operand in node.operands])
 
     def _operation(self, node: ENode, operands: Sequence[str]) -> str:
-        """An operation; attributes that have their default's value are left out."""
-        if node.number is not None:
-            return str(node.number)
-        operator = self.library.operator(node.op)
-        attributes = self.graph.interner.attributes(node.attributes)
-        env = {**self.graph.interner.context(node.attributes), **dict(attributes)}
-        shown = tuple(
-            tree.Attribute(name, written_value(value))
-            for name, value in attributes
-            if not operator.has_default(name, value, env)
-        )
-        return print_instruction(tree.Instruction((), node.op, shown, tuple(map(tree.Ref, operands))))
+        return operation_text(node, operands, self.graph.interner, self.library)

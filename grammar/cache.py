@@ -35,12 +35,17 @@ def cache_key(*parts: str) -> str:
 
 def write_entry(path: Path, payload: bytes) -> bool:
     """Store a cache entry, whole or not at all, with its checksum at the end. False if the folder refuses."""
+    return write_plain(path, payload + hashlib.sha256(payload).digest())
+
+
+def write_plain(path: Path, data: bytes) -> bool:
+    """Store a file for others to read, whole or not at all. False if the folder refuses."""
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
         with os.fdopen(handle, "wb") as file:
-            file.write(payload + hashlib.sha256(payload).digest())
+            file.write(data)
         os.replace(temporary, path)
     except OSError:
         if temporary is not None:
