@@ -20,9 +20,9 @@ from genrw.engine.verify.sides import Sides
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Call, Compare, Expr
 
-_STEPS = 200
+_STEPS = 400
 _LARGE = 1 << 20
-_CHANGED = (1, 1, 2, 4)
+_CHANGED = (1, 1, 2, 4, 8)
 _OTHERS = 4
 """How many values are tried for names of a part, before choices are made anew."""
 

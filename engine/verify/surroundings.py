@@ -17,7 +17,7 @@ from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw_tree import RuleDecl
 
 WAVES = (32, 64)
-_SCALES = (2.0**-10, 2.0**-6, 64, 1024)
+_SCALES = (2.0**-16, 2.0**-10, 2.0**-6, 64, 1024)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from genrw.grammar.rw_tree import RuleDecl
 
 _DRAWS_FOR_EACH = 40
 """Draws for each instance that is wanted. A guard that lets fewer pass gets fewer instances."""
-_RARELY, _SEARCHES, _SEARCHED = 25, 2, 4
+_RARELY, _SEARCHES, _SEARCHED = 25, 1, 4
 """A guard that lets not one of so many draws pass is rare: then instances that it takes are searched from those that it
 refuses, so many times for each that is wanted, until there is one for every fourth of these."""
 _REFUSED_FOR_EACH = 2
