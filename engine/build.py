@@ -340,12 +340,12 @@ class _Builder:
             if isinstance(n, str):
                 raise error(f"the length `{n}` is not a number", node.span, "lengths are fixed when lowering")
             if not 0 <= n < 2**48:
-                raise error(f"the length {n} is out of range", node.span, "lengths run from 0 to 2^48")
+                raise error(f"the length {n} is out of range", node.span, "lengths run from 0 to 2^48 - 1")
         if node.kind == "scalar" and node.dtype:
             return Type("tensor", dtype)
         lens = tuple(int(n) for n in node.lens)
         if Type("tensor", dtype, lens).elements >= 2**48:
-            raise error("the tensor is too large", node.span, "it may have up to 2^48 elements")
+            raise error("the tensor is too large", node.span, "it has fewer than 2^48 elements")
         strides = tuple(int(n) for n in node.strides) if node.strides is not None else None
         if strides is not None and len(strides) != len(lens):
             raise error(f"{len(lens)} lengths need as many strides, not {len(strides)}", node.span)

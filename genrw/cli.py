@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from genrw.grammar.source import Source
     from genrw.program import Program
     from genrw.settings import Settings
 
@@ -439,14 +440,14 @@ def _load(
 ) -> Program:
     """The program in a file. A model's shapes depend on `dims`, and may depend on `inputs`."""
     from genrw.api import load_model, load_source
-    from genrw.grammar.read import read_stream, read_text
+    from genrw.grammar.read import read_text
     from genrw.onnx_file import SUFFIX
     from genrw.program import DEFAULT_TARGET
 
     default = default_target or DEFAULT_TARGET
     if file.endswith(SUFFIX):
         return load_model(file, settings.options(), settings.rules, settings.shipped, default, dims, inputs)
-    source = read_stream(sys.stdin.buffer, "<stdin>") if file == _STDIN else read_text(file)
+    source = _standard_input() if file == _STDIN else read_text(file)
     return load_source(
         source,
         settings.options(),
@@ -454,6 +455,16 @@ def _load(
         shipped=settings.shipped,
         default_target=default,
     )
+
+
+def _standard_input() -> Source:
+    from genrw.grammar.diagnostics import error
+    from genrw.grammar.read import read_stream
+
+    # Python has none where the process was started with it closed.
+    if sys.stdin is None:
+        raise error("standard input is closed", remedy="name a file")
+    return read_stream(sys.stdin.buffer, "<stdin>")
 
 
 def _print(text: str, output: Path | None) -> int:

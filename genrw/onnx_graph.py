@@ -151,7 +151,7 @@ class _Importer(Surroundings):
         except Unfit as problem:
             raise error(f"the input `{value.name}`: {problem}") from None
         if type_.elements >= _MAX_ELEMENTS:
-            raise error(f"the input `{value.name}` is too large", remedy="it may have up to 2^48 elements")
+            raise error(f"the input `{value.name}` is too large", remedy="it has fewer than 2^48 elements")
         return type_
 
     def _length(self, name: str, axis: int, dim: onnx.TensorShapeProto.Dimension) -> int:

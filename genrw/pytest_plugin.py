@@ -40,7 +40,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--rule-cov") is not None:
+        _require_folders(config)
         config.pluginmanager.register(_Watch(config), "genrw-rule-coverage")
+
+
+def _require_folders(config: pytest.Config) -> None:
+    """A mistaken name ends the run before the tests."""
+    from genrw.folders import require_folder
+    from genrw.grammar.diagnostics import GenrwError
+
+    try:
+        for folder in _folders(config):
+            require_folder(folder)
+    except GenrwError as problem:
+        raise pytest.UsageError(str(problem)) from None
+
+
+def _folders(config: pytest.Config) -> list[Path]:
+    return [Path(folder).resolve() for folder in config.getoption("--rule-cov") if folder]
 
 
 class _Watch:
@@ -54,6 +71,7 @@ class _Watch:
         self.programs: dict[Any, Program] = {}
         self.data = CoverageData()
         self.rows: list[Row] = []
+        self.problem = ""
         watchers.append(self._note)
 
     def _note(self, program: Program) -> None:
@@ -64,13 +82,21 @@ class _Watch:
     # ---- the end of the run
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        from genrw.grammar.diagnostics import GenrwError
+
         self._close()
-        self._collect()
         worker = getattr(self.config, "workeroutput", None)
         if worker is not None:
+            self._collect()
             worker[_WORKER] = self.data.dump()
             return
-        self.rows = self._all_rows()
+        try:
+            self._report()
+        except GenrwError as problem:
+            self.problem = str(problem)
+            if session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.USAGE_ERROR
+            return
         limit = self.config.getoption("--rule-cov-fail-under")
         if limit is not None and self._percent() < limit and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -106,12 +132,18 @@ class _Watch:
 
     # ---- the report
 
-    def _folders(self) -> list[Path]:
-        return [Path(folder).resolve() for folder in self.config.getoption("--rule-cov") if folder]
+    def _report(self) -> None:
+        """Gather the rows and write what is asked for; GenrwError for rules that cannot be read, and for such places."""
+        from genrw.coverage_report import Request, write_reports
+
+        self._collect()
+        self.rows = self._all_rows()
+        option = self.config.getoption
+        write_reports(self.rows, Request(page=option("--rule-cov-html"), xml=option("--rule-cov-xml")))
 
     def _names(self, library: Library) -> frozenset[str]:
         """The rules asked about: those that a library has from the folders, or all."""
-        folders = self._folders()
+        folders = _folders(self.config)
         return frozenset(r.name for r in library.rules if not folders or _inside(r.name_span.source.name, folders))
 
     def _all_rows(self) -> list[Row]:
@@ -134,8 +166,8 @@ class _Watch:
     def _library(self) -> Library:
         from genrw.rulesets import load_library
 
-        if self._folders() or not self.programs:
-            return load_library(self._folders())
+        if _folders(self.config) or not self.programs:
+            return load_library(_folders(self.config))
         return max((p.library for p in self.programs.values()), key=lambda library: len(library.rules))
 
     def _percent(self) -> float:
@@ -144,18 +176,18 @@ class _Watch:
         return percent(self.rows)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        from genrw.coverage_report import Request, write_reports
         from genrw.explain import place
 
-        option = self.config.getoption
-        write_reports(self.rows, Request(page=option("--rule-cov-html"), xml=option("--rule-cov-xml")))
-        gaps: Sequence[Row] = [row for row in self.rows if row.gaps]
         terminalreporter.section("coverage of rules")
+        if self.problem:
+            terminalreporter.write_line(self.problem)
+            return
+        gaps: Sequence[Row] = [row for row in self.rows if row.gaps]
         for row in gaps:
             terminalreporter.write_line(f"{place(row.rule)}: {row.direction}: {', '.join(row.gaps)}")
         covered = len(self.rows) - len(gaps)
         terminalreporter.write_line(f"{covered} of {len(self.rows)} rules are covered: {self._percent():.0f} %")
-        limit = option("--rule-cov-fail-under")
+        limit = self.config.getoption("--rule-cov-fail-under")
         if limit is not None and self._percent() < limit:
             terminalreporter.write_line(f"FAIL: fewer than {limit:g} of 100 rules are covered")
 

@@ -18,7 +18,10 @@ _GAP = "  "
 
 
 def prepare_streams() -> None:
-    """Let no character stop the output where the terminal's encoding lacks it."""
+    """Let no character stop the output where the terminal's encoding lacks it; what was closed at the start takes all."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -191,10 +191,14 @@ def show(program: Program, stage: str | None, kernel: str | None, everything: bo
     if stage is not None and stage not in program.stages:
         raise error(f"there is no stage `{stage}`", remedy=f"stages are {', '.join(program.stages)}")
     found = list(traces(program))
+    if not found:
+        raise error("no stage is left: the program is lowered to the end", remedy="name the program as it was written")
     names = dict.fromkeys(trace.module for trace in found)
     if kernel is not None and kernel not in names:
         raise error(f"there is no module `{kernel}`", remedy=f"modules are {', '.join(names)}")
     wanted = [t for t in found if stage in (None, t.stage) and kernel in (None, t.module)]
+    if not wanted and kernel is None:
+        raise error(f"the program is past stage `{stage}`", remedy="name the program as it was written")
     if not wanted:
         raise error(f"module `{kernel}` is not at stage `{stage}`", remedy="programs are cut into kernels on the way")
     places = {rule.name: rule for rule in program.library.rules}

@@ -21,7 +21,7 @@ _TEMPLATES = files("genrw") / "templates"
 def view_file(program: Program, output: Path | None) -> int:
     """Write the page of a program, beside the present folder's files under the program's name if no place is given."""
     data = view_data(program)
-    path = output or Path(f"{Path(data['title']).stem}.html")
+    path = output or Path(f"{Path(data['title']).stem.strip('<>')}.html")
     write_file(path, page(data).encode())
     write(str(path))
     return 0

@@ -39,7 +39,8 @@ _VALUES = ("NAME", "FAMILY", "NUMBER", "STRING", "RSQB", "RPAR", "RBRACE")
 
 def format_rw(text: str, name: str = "<input>") -> str:
     """A rule file laid out. Raises GenrwError for a text that is none."""
-    source = Source(name, text.replace("\r\n", "\n"))
+    text = text.replace("\r\n", "\n")
+    source = Source(name, text if text.endswith("\n") else f"{text}\n")
     parse_rw(source.text, name)
     cutter = Cutter(source, Errors())
     lines, at = Lines(), 0

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from commands import Command
 
+LOOKING = [("rules", "trace"), ("rules", "why-not", "one_divided"), ("view", "-o", "page.html"), ("lower",)]
+"""What takes a program and only looks at it, up to the program's name."""
+
 X = "x = @param:x -> float{4, 2}\n"
 
 PROGRAMS = {
@@ -134,9 +137,51 @@ def test_binary_junk(genrw: Command, tmp_path: Path, data: bytes) -> None:
 
 def test_files_that_are_none(genrw: Command, tmp_path: Path) -> None:
     for path in (tmp_path / "missing.gen", tmp_path, "", "a\0b"):
-        for command in ("lower", "emit", "run", "explain"):
-            result = genrw(command, path)
+        for command in (*LOOKING, ("emit",), ("run",), ("explain",)):
+            result = genrw(*command, path)
             assert_told(result.status, result.out, result.err, "error: ")
+
+
+@pytest.mark.parametrize("command", LOOKING)
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the program is empty"),
+        ("\0", "error: "),
+        (f"x = @param:x -> float{{{2**48}}}\n@return(x)\n", "1:17: error: the length 281474976710656 is out of range"),
+        (f"x = @param:x -> float{{{2**24}, {2**24}}}\n@return(x)\n", "1:17: error: the tensor is too large"),
+        (f"{X}y = nonesuch(x)\n@return(y)\n", "2:5: error: unknown operator `nonesuch`"),
+    ],
+)
+def test_programs_that_cannot_be_looked_at(
+    genrw: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], text: str, said: str
+) -> None:
+    """What was there before stays."""
+    monkeypatch.chdir(tmp_path)
+    Path("page.html").write_text("before")
+    result = genrw(*command, "-", stdin=text)
+    assert_told(result.status, result.out, result.err, said)
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("page.html", "before")]
+
+
+@pytest.mark.parametrize("command", LOOKING)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y = literal[value=1.0, dtype=float, lens={4}]()\n@return(y)\n",
+        f"{X}@return(x)\n",
+        "x = @param:x -> float{0, 4}\ny = exp(x)\n@return(y)\n",
+        f"x = @param:x -> half{{{2**24}, {2**24 - 1}}}\ny = exp(x)\n@return(y)\n",
+    ],
+    ids=["no inputs", "no operations", "no elements", "many elements"],
+)
+def test_programs_that_are_unusual(
+    genrw: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], text: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = genrw(*command, "-", stdin=text)
+    assert (result.status, result.err) == (0, "")
+    assert result.out
 
 
 def test_rule_folders_that_are_none(genrw: Command, tmp_path: Path) -> None:

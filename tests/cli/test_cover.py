@@ -181,6 +181,29 @@ def test_the_plugin(tmp_path: Path) -> None:
     assert "rule seen" in (tmp_path / "page.html").read_text()
 
 
+def test_the_plugin_tells_what_it_cannot_do(tmp_path: Path) -> None:
+    """The tests run all the same, but for a mistaken name; files that were there stay."""
+    written(tmp_path / "rules")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "a.rw").write_text("rule r\n  exp(")
+    (tmp_path / "junk").write_bytes(b"\xff\0")
+    (tmp_path / "test_it.py").write_text(TESTS)
+    for options, said in [
+        (("--rule-cov", "bad"), "a.rw:2:6: error: this `(` is never closed"),
+        (("--rule-cov", "rules", "--rule-cov-html", "none/a.html"), "error: 'none/a.html' cannot be written: "),
+        (("--rule-cov", "rules", "--rule-cov-data", "junk"), "junk:1:1: error: the byte 0xff is not UTF-8"),
+        (("--rule-cov", "none"), f"error: there is no folder `{tmp_path}/none`"),
+    ]:
+        done = run(tmp_path, *options)
+        told = done.stdout + done.stderr
+        assert said in told, told
+        assert "Traceback" not in told
+        assert "INTERNALERROR" not in told
+        assert ("2 passed" in told) == (options[1] != "none")
+        assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert (tmp_path / "junk").read_bytes() == b"\xff\0"
+
+
 def test_workers_are_added_up(library: Library, rows: list[Row]) -> None:
     """Each worker hands over plain values, whatever way they take."""
     worker = json.loads(json.dumps(CoverageData.of(rows, library).dump()))

@@ -51,6 +51,28 @@ def test_a_reader_that_leaves(softmax: Path) -> None:
     assert process.wait(60) == 0
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no such shell")
+@pytest.mark.parametrize(
+    ("closed", "arguments", "status", "err"),
+    [
+        ("<&-", ("lower", "-"), 2, "error: standard input is closed\n  help: name a file\n"),
+        ("<&-", ("rules", "trace", "-"), 2, "error: standard input is closed\n  help: name a file\n"),
+        (">&-", ("lower", "softmax.gen"), 0, ""),
+        ("2>&-", ("lower", "missing.gen"), 2, ""),
+    ],
+)
+def test_streams_that_are_closed(softmax: Path, closed: str, arguments: tuple[str, ...], status: int, err: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *COMMAND, *arguments],
+        cwd=softmax.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", err)
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the machine has no full device")
 def test_a_full_device(softmax: Path) -> None:
     with open("/dev/full", "w") as full:

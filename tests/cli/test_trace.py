@@ -197,6 +197,17 @@ def test_a_choice_of_stage_and_kernel(genrw: Command, cut: Path) -> None:
         assert (result.status, told in result.err) == (2, True)
 
 
+def test_a_program_that_is_past_the_stages(genrw: Command, softmax: Path) -> None:
+    for stage, arguments, told in [
+        ("final", (), "no stage is left: the program is lowered to the end"),
+        ("gridwise", ("--stage", "simplify"), "the program is past stage `simplify`"),
+    ]:
+        lowered = genrw("lower", softmax, "--stage", stage).out
+        result = genrw("rules", "trace", "-", *arguments, stdin=lowered)
+        assert (result.status, result.out) == (2, "")
+        assert result.err == f"error: {told}\n  help: name the program as it was written\n"
+
+
 def test_what_led_to_nothing(genrw: Command, tmp_path: Path) -> None:
     """It is shown with `--all` only."""
     (tmp_path / "rules").mkdir()

@@ -218,6 +218,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize("text", ["# alone", "# alone\n", "# one\n\n# two", "stage simplify\n# last"])
+def test_a_comment_at_the_end_stays(text: str) -> None:
+    assert format_rw(text) == text.rstrip("\n") + "\n"
+
+
 def test_what_cannot_be_read_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.gen"
     path.write_text("x = (\n")

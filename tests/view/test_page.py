@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -118,6 +119,14 @@ def test_a_page_has_the_programs_name(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     assert execute(["view", "mine.gen"]) == 0
     assert (tmp_path / "mine.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_page_of_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = b"x = @param:x -> float{8}\ny = exp(x)\n@return(y)\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert execute(["view", "-"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["stdin.html"]
 
 
 def test_ordinary_lowering_records_nothing() -> None:
