@@ -19,7 +19,7 @@ from genrw.engine.types import Type
 from genrw.engine.variants import Variant, leaves
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.expr_tree import Binary, Expr, Name
-from genrw.grammar.rw_tree import Binding, NumberPattern, OpPattern, Pattern, VarPattern
+from genrw.grammar.rw_tree import Binding, NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
 
 _MOST_ALTERNATIVES = 1 << 14
 """How many combinations of its `for` variables a rule may have for one match."""
@@ -57,6 +57,12 @@ class Demand:
     sources: Mapping[str, tuple[int, str]]
     bound: frozenset[str]
     outputs: tuple[tuple[str, Any], ...]
+
+
+def require_list(values: Any, rule: RuleDecl, binding: Binding) -> None:
+    """GenrwError if what a `for` runs over is no list."""
+    if not isinstance(values, tuple):
+        raise error(f"`for` of rule `{rule.name}` runs over {describe(values)}, not over a list", binding.value.span)
 
 
 def copied_from(left: Sequence[OpPattern], pattern: OpPattern) -> int | None:
@@ -139,25 +145,24 @@ class Answerer:
     def _choices(self, env: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Every combination of the `for` variables; a later one may depend on an earlier."""
         choices: list[dict[str, Any]] = [{}]
+        bindings = {binding.name: binding for binding in self.variant.rule.for_}
         for name, source in self.loops:
             found: list[dict[str, Any]] = []
             for choice in choices:
                 values = source(_Lazy({**env, **choice}, self.computed))
+                require_list(values, self.variant.rule, bindings[name])
                 self._check_alternatives(values, len(found))
                 found += [{**choice, name: value} for value in values]
             choices = found
         return choices
 
-    def _check_alternatives(self, values: Any, others: int) -> None:
-        """GenrwError if what a `for` runs over is no list, or makes too many combinations with the others."""
+    def _check_alternatives(self, values: Sequence[Any], others: int) -> None:
+        """GenrwError if what a `for` runs over makes too many combinations with the others."""
         rule = self.variant.rule
-        span = rule.for_[0].value.span
-        if not isinstance(values, tuple):
-            raise error(f"`for` of rule `{rule.name}` runs over {describe(values)}, not over a list", span)
         if others + len(values) > _MOST_ALTERNATIVES:
             raise error(
                 f"the alternatives of rule `{rule.name}` are more than {_MOST_ALTERNATIVES}",
-                span,
+                rule.for_[0].value.span,
                 "narrow what `for` runs over",
             )
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -162,7 +164,7 @@ class StageEngine:
         self.declared = Declared(frozenset(), False)
         self.graph: Any = None
         self.folder = ""
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: _Folder | None = None
         self.wide: list[int] = []
         self._outdated = outdated
         self._nodes = self._rows = 0
@@ -208,7 +210,7 @@ class StageEngine:
     def _begin(self, arities: frozenset[int], encoded: Sequence[Encoded]) -> None:
         """A fresh e-graph."""
         self._pushed = self._used = False
-        self._folder = tempfile.TemporaryDirectory(prefix="genrw-", dir=_memory_folder())
+        self._folder = _Folder()
         self.folder = self._folder.name
         self.graph = egg.EGraph(fact_directory=self.folder)
         self.declared = Declared(arities, self.encodings.edited)
@@ -571,6 +573,14 @@ def _memory() -> int:
             return int(file.read().split()[1]) * resource.getpagesize()
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+class _Folder:
+    """A temporary folder that is there as long as this is."""
+
+    def __init__(self) -> None:
+        self.name = tempfile.mkdtemp(prefix="genrw-", dir=_memory_folder())
+        weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
 
 
 def _memory_folder() -> str | None:

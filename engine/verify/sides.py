@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from genrw.engine.answers import copied_from
+from genrw.engine.answers import copied_from, require_list
 from genrw.engine.build import complete
 from genrw.engine.dtypes import DTYPES
 from genrw.engine.expr import Evaluator
@@ -103,7 +103,7 @@ class Sides:
         return known[1]
 
     def _choices(self, match: Match, env: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Every combination of the `for` variables that run over lists."""
+        """Every combination of the `for` variables that run over lists; GenrwError for one that runs over none."""
         used = {n.op for n in nodes(match.variant.left)}
         loops = [b for b in match.variant.rule.for_ if b.name not in used]
 
@@ -116,6 +116,7 @@ class Sides:
                 values = self._compiled(binding.value)(self._lazy(match, {**env, **so_far}))
             except (GenrwError, KeyError):
                 return
+            require_list(values, match.variant.rule, binding)
             for value in values:
                 yield from choose(position + 1, {**so_far, binding.name: value})
 

@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from genrw.engine.verify.proof import prove, solver_is_there
 from genrw.engine.verify.smallest import smallest
 from genrw.engine.verify.surroundings import WAVES
 from genrw.engine.verify.trial import Trial
-from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, Options, verify_rule
+from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, Options, Verdict, verify_rule
 from genrw.grammar.expr_tree import Binary, Call
 from genrw.main import execute
 from genrw.rule_verify import Request, chosen, verdicts_of
@@ -114,6 +115,34 @@ def test_memory_is_limited(library: Library) -> None:
     assert verdict.problem is not None
     assert "`share_of_equals`" in verdict.problem.message
     assert verdict.problem.span == rule.name_span
+
+
+def verdict_on(folder: Path, text: str, **limits: Any) -> Verdict:
+    """The verdict on the only rule of a file."""
+    (folder / "mine.rw").write_text(text)
+    request = Request(folders=(folder,), **limits)
+    (verdict,) = verdicts_of(chosen(load_library([folder]), request), request)
+    return verdict
+
+
+@pytest.mark.parametrize("source", ["5", "x.elements"])
+def test_a_rule_for_each_of_no_list_is_told(tmp_path: Path, source: str) -> None:
+    verdict = verdict_on(tmp_path, f"stage simplify\n\nrule mine\n  exp(x) for k in {source}\n  => x\n")
+    assert verdict.status == OPEN
+    assert verdict.problem is not None
+    assert verdict.problem.message == "`for` of rule `mine` runs over an integer, not over a list"
+    assert verdict.problem.span is not None
+    assert verdict.problem.span.text == source
+
+
+def test_helpers_that_double_the_work_are_ended(tmp_path: Path) -> None:
+    """Written out, the last of them has 2^60 parts."""
+    helpers = "".join(f"let f{i}(x) = f{i - 1}(x) + f{i - 1}(x)\n" for i in range(1, 61))
+    rule = "rule mine\n  exp(x) when f60(x.elements) > 0\n  => neg(neg(exp(x)))\n"
+    verdict = verdict_on(tmp_path, f"stage simplify\n\nlet f0(x) = x\n{helpers}\n{rule}", seconds=3)
+    assert verdict.status == OPEN
+    assert verdict.problem is not None
+    assert verdict.problem.message == "verifying `mine` took more than 3 s"
 
 
 @pytest.mark.parametrize("name", ["quotient_of_quotient", "quotient_compared", "sum_compared"])
