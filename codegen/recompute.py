@@ -79,8 +79,9 @@ def _has_repeatable_uses(item: Placed) -> bool:
 
 
 def _stays(item: Placed) -> bool:
-    """Do those who need a whole array stand right behind its share loop?"""
-    return all(u.wide or (u.slot, u.level) == (item.slot, item.level + 1) for u in item.users)
+    """Do those who need a whole array stand in its share loop, or right behind it?"""
+    whole = [u for u in item.users if not u.wide or u.gathers]
+    return all((u.slot, u.level) == (item.slot, item.level + (not u.wide)) for u in whole)
 
 
 def _repeatable(item: Placed, library: Library) -> frozenset[int]:

@@ -144,6 +144,18 @@ def test_rows_walked_in_steps() -> None:
     check_host(text, WAVE64, schedule=found[0])
 
 
+def test_rows_of_which_registers_hold_a_part() -> None:
+    """The CPU's kernels hold all of a lane's elements, and compute again what the GPU's do."""
+    text = softmax_program("half", (ROWS, 4091), 1)
+    schedule = form(4091, 2, 64, 9) | {"resident": 2, "held": 16}
+    check_schedules(text, [schedule], WAVE64)
+    inputs, want = inputs_and_reference(text)
+    program = lower_each(text, [schedule], WAVE64)
+    (kernel,) = program.kernels()
+    assert "gen::row_load<72, 512, 8, 7, 16, 64>" in kernel.text
+    assert not differences(program, HostDevice().load(program, [kernel])(inputs), want)
+
+
 def test_value_of_a_row_in_all_its_places() -> None:
     """One value is stored in every chunk, where nothing else is computed element by element."""
     text = f"""
