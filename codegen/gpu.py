@@ -54,12 +54,12 @@ class GpuDevice:
 def code_objects(runtime: GpuRuntime, program: Program, kernels: Sequence[KernelSource]) -> list[bytes]:
     """The code objects of a program's kernels for a GPU: from the cache, or compiled and kept there."""
     paths = [_entry(runtime, kernel) for kernel in kernels]
-    stored = [read_entry(path) for path in paths]
-    missing = [i for i, image in enumerate(stored) if image is None]
-    for i, image in zip(missing, compiled(runtime, program, [kernels[i] for i in missing]), strict=True):
-        write_entry(paths[i], image)
-        stored[i] = image
-    return [image for image in stored if image is not None]
+    images = {path: image for path in paths if (image := read_entry(path)) is not None}
+    missing = {path: kernel for path, kernel in zip(paths, kernels, strict=True) if path not in images}
+    for path, image in zip(missing, compiled(runtime, program, [*missing.values()]), strict=True):
+        write_entry(path, image)
+        images[path] = image
+    return [images[path] for path in paths]
 
 
 def compiled(runtime: GpuRuntime, program: Program, kernels: Sequence[KernelSource]) -> list[bytes]:

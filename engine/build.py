@@ -163,7 +163,7 @@ def _is_of_kind(name: str, value: Any) -> bool:
 
 def _schedule_problem(schedule: Mapping[str, Any], library: Library) -> str | None:
     """What is wrong with the entries of a schedule: they are the attributes of the operator that stands for kernels."""
-    kernels = [op for op in library.operators.values() if op.role == "kernel"]
+    kernels = library.kernel_operators
     declared = {name: decl for op in kernels for name, decl in op.attributes.items()}
     for name, value in schedule.items():
         if kernels and name not in declared:

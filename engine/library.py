@@ -299,10 +299,14 @@ class Library:
         return f"did you mean `{close[0]}`?" if close else None
 
     @cached_property
+    def kernel_operators(self) -> tuple[Operator, ...]:
+        """The operators that stand for kernels: their attributes are kernels' schedules."""
+        return tuple(op for op in self.operators.values() if op.role == "kernel")
+
+    @cached_property
     def schedule_defaults(self) -> Mapping[str, Any]:
         """What entries of a schedule are where it does not say: the constant defaults of kernels' attributes."""
-        kernels = [op for op in self.operators.values() if op.role == "kernel"]
-        declared = [a for op in kernels for a in op.decl.attributes]
+        declared = [a for op in self.kernel_operators for a in op.decl.attributes]
         return {a.name: a.default.value for a in declared if isinstance(a.default, Const)}
 
     def told_schedule(self, schedule: Mapping[str, Any]) -> dict[str, Any]:

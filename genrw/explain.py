@@ -85,11 +85,10 @@ def _schedules(
     """The schedules that a stage found for a module, with what their costs are made of and what was measured."""
     library, measured = program.library, all_measured(module, program)
     context = program.context(with_space(module, library))
-    kernels = [op for op in library.operators.values() if op.role == "kernel"]
     found = []
     for cost, entries, rules in rated:
         whole = {**library.schedule_defaults, **entries}
-        kernel = next(op for op in kernels if entries.keys() <= op.attributes.keys() <= whole.keys())
+        kernel = next(op for op in library.kernel_operators if entries.keys() <= op.attributes.keys() <= whole.keys())
         terms = {name: term({**context, **whole}) for name, term in kernel.terms.items()}
         known = of_schedule(measured, entries)
         found.append(Schedule(cost, entries, rules, terms, known.microseconds if known is not None else None))

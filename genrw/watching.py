@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from genrw.api import load_source
-from genrw.folders import RULES
-from genrw.grammar.diagnostics import GenrwError, error
+from genrw.folders import RULES, require_folder
+from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.read import read_text
 from genrw.program import DEFAULT_TARGET
 from genrw.rulesets import shipped_folder
@@ -29,8 +29,7 @@ def watch_file(path: Path, stage: str | None, settings: Settings) -> int:
     read_text(path)
     folders = [*map(Path, settings.rules), *([shipped_folder()] if settings.shipped else [])]
     for folder in folders:
-        if not folder.is_dir():
-            raise error(f"there is no folder `{folder}`", remedy="name a folder of .rw files")
+        require_folder(folder)
     files = _Files(path, folders)
     view = View(path, stage, settings)
     while True:

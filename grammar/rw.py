@@ -19,7 +19,7 @@ from genrw.grammar.moved import moved
 from genrw.grammar.parsing import Language, token_span
 from genrw.grammar.recovery import Brackets, Errors
 from genrw.grammar.rw_build import Draft, RwBuilder, Stage
-from genrw.grammar.rw_cut import DECLARATIONS, Block, Cutter, Part
+from genrw.grammar.rw_cut import CLAUSES, DECLARATIONS, Block, Cutter, Part
 from genrw.grammar.rw_print import print_declaration, print_pattern, print_rw
 from genrw.grammar.rw_tree import Declaration, Example, RuleDecl, RuleFile
 from genrw.grammar.source import Source, Span
@@ -273,10 +273,10 @@ _GROUPS = (
     Group("an operator", _INFIX | {"IF"}),
     Group("an operator", _INFIX),
     Group("a pattern", _PATTERN),
-    _clauses("a rule", "when with for contract replaces"),
-    _clauses("an operator", "role at commutative requires means emit device stuck called cost terms domain lo hi pow2"),
-    _clauses("an import", "when with"),
-    _clauses("a monoid", "carry element identity combine finish result accumulate domain"),
+    _clauses("a rule", CLAUSES["rule"]),
+    _clauses("an operator", CLAUSES["op"]),
+    _clauses("an import", CLAUSES["import"]),
+    _clauses("a monoid", CLAUSES["monoid"]),
 )
 
 _WORDS = {

@@ -138,6 +138,13 @@ class Cutter:
         return end
 
 
+CLAUSES = {
+    "rule": "when with for contract replaces",
+    "op": "role at commutative requires means emit device stuck called cost terms domain lo hi pow2",
+    "import": "when with",
+    "monoid": "carry element identity combine finish result accumulate domain",
+}
+"""What the clauses of a declaration begin with, by the word that begins the declaration."""
 DECLARATIONS = "a declaration begins with rule, op, monoid, target, let, class, import, pipeline or stage"
 
 

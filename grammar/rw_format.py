@@ -10,19 +10,14 @@ from genrw.grammar.gen_format import format_attributes, format_program
 from genrw.grammar.layout import Lines, Word, words
 from genrw.grammar.recovery import Errors
 from genrw.grammar.rw import declaration_tokens, parse_rw
-from genrw.grammar.rw_cut import Block, Cutter, Part
+from genrw.grammar.rw_cut import CLAUSES, Block, Cutter, Part
 from genrw.grammar.source import Source
 
 _CLAUSE, _PROGRAM = 2, 4
 _CLAUSES = {
-    "rule": frozenset({"=>", "<=>", "with", "for", "contract", "replaces"}),
-    "op": frozenset(
-        {
-            *("role", "at", "commutative", "requires", "means", "emit", "device", "stuck", "called", "cost"),
-            *("terms", "domain", "lo", "hi", "pow2"),
-        }
-    ),
-    "monoid": frozenset({"carry", "element", "identity", "combine", "finish", "result", "accumulate", "domain"}),
+    "rule": frozenset({"=>", "<=>", *CLAUSES["rule"].split()} - {"when"}),
+    "op": frozenset(CLAUSES["op"].split()),
+    "monoid": frozenset(CLAUSES["monoid"].split()),
 }
 """What begins a line of its own, by the word that begins the declaration."""
 _MAY_BEGIN = {"rule": frozenset({"when"}), "import": frozenset({"when", "=>", "with"})}

@@ -15,7 +15,7 @@ import numpy as np
 
 from genrw.engine.arrays import Values
 from genrw.engine.build import plain
-from genrw.engine.compare import compare
+from genrw.engine.compare import first_problem
 from genrw.engine.enode import ENode
 from genrw.engine.garbage import uncollected
 from genrw.engine.inputs import random_inputs
@@ -274,8 +274,11 @@ def _likeness(schedule: Mapping[str, Any], like: Mapping[str, Any]) -> int:
 
 def _different(got: Sequence[Values], want: Mapping[str, Values], reference: Module) -> str:
     """What is wrong with results, in words; empty if nothing is."""
-    for found, (name, right), node in zip(got, want.items(), reference.root.operands, strict=True):
-        said = compare(np.asarray(found).reshape(right.shape), right, node.type.dtype)
-        if said:
-            return f"the result `{name}` {said}"
-    return ""
+    results = zip(got, want.items(), reference.root.operands, strict=True)
+    return (
+        first_problem(
+            (f"the result `{name}`", np.asarray(found).reshape(right.shape), right, node.type.dtype)
+            for found, (name, right), node in results
+        )
+        or ""
+    )

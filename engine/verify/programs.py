@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from random import Random
 from typing import Any
@@ -33,13 +34,14 @@ def random_program(library: Library, random: Random) -> Module:
     return _Writer(library, random).program()
 
 
-def operators_of(library: Library, role: str) -> list[str]:
+@lru_cache(maxsize=64)
+def operators_of(library: Library, role: str) -> tuple[str, ...]:
     """The operators of a role that programs hold when they are cut into kernels."""
     stage = library.fusing_stage or library.stages[0]
     if role == _SCATTERED:
-        return [n for n in operators_of(library, "index_map") if role in library.operator(n).decl.role_parts]
+        return tuple(n for n in operators_of(library, "index_map") if role in library.operator(n).decl.role_parts)
     named = [n for n in library.names if library.role(n) == role and library.operator(n).legal_at(stage)]
-    return [n for n in named if library.operator(n).decl.stages or library.operator(n).result_sort is None]
+    return tuple(n for n in named if library.operator(n).decl.stages or library.operator(n).result_sort is None)
 
 
 def random_kernel(

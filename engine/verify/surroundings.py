@@ -10,7 +10,7 @@ from typing import Any
 from genrw.engine.build import complete, plain
 from genrw.engine.ir import Module, Node
 from genrw.engine.kernels import parameter_names
-from genrw.engine.library import Library, Operator, Target
+from genrw.engine.library import Library, Target
 from genrw.engine.space import space_record
 from genrw.engine.types import EFFECT
 from genrw.grammar.diagnostics import GenrwError
@@ -51,9 +51,6 @@ class Headers:
     library: Library
     schedules: list[dict[str, Any]] = field(default_factory=list)
     own: list[dict[str, Any]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.kernel = next((op for op in self.library.operators.values() if op.role == "kernel"), None)
 
     @classmethod
     def of(cls, library: Library, rule: RuleDecl) -> Headers:
@@ -117,11 +114,12 @@ def _schedule(headers: Headers, header: Mapping[str, Any], target: Target, rando
     for name, value in schedule.items():
         if isinstance(value, int) and not isinstance(value, bool):
             schedule[name] = max(1, min(value, 256))
-    return _completed(headers.kernel, schedule)
+    return _completed(headers.library, schedule)
 
 
-def _completed(kernel: Operator | None, schedule: Mapping[str, Any]) -> dict[str, Any]:
+def _completed(library: Library, schedule: Mapping[str, Any]) -> dict[str, Any]:
     """The schedule with all attributes of the operator that stands for kernels, as far as they have defaults."""
+    kernel = next(iter(library.kernel_operators), None)
     if kernel is None:
         return dict(schedule)
     try:

@@ -47,6 +47,16 @@ class Verdict:
     note: str = ""
     strong: list[Diagnostic] = field(default_factory=list)
 
+    def refute(self, why: str, shown: str) -> None:
+        """The rule is wrong: why, and what shows it."""
+        self.status, self.shown = REFUTED, shown
+        self.problem = Diagnostic(f"`{self.rule.name}` does not hold{why}", self.rule.name_span, _remedy(self.rule))
+
+    def leave_open(self, said: str, remedy: str) -> None:
+        """Nothing could be said of the rule."""
+        self.status = OPEN
+        self.problem = Diagnostic(f"`{self.rule.name}` {said}", self.rule.name_span, remedy)
+
 
 def verify_rule(library: Library, rule: RuleDecl, options: Options) -> Verdict:
     """Look at one rule. The same rule, library and options give the same verdict."""
@@ -67,10 +77,7 @@ def _prove(library: Library, rule: RuleDecl, verdict: Verdict) -> None:
         return
     if proof.status == "refuted":
         shown = ", ".join(f"{name} = {value}" for name, value in proof.model.items())
-        verdict.status = REFUTED
-        said = f"`{rule.name}` does not hold for all integers{': ' + proof.note if proof.note else ''}"
-        verdict.problem = Diagnostic(said, rule.name_span, _remedy(rule))
-        verdict.shown = f"with:\n  {shown}"
+        verdict.refute(f" for all integers{': ' + proof.note if proof.note else ''}", f"with:\n  {shown}")
     else:
         verdict.status, verdict.note = (PROVEN if proof.status == "proven" else BOUNDED), proof.note
 
@@ -84,28 +91,22 @@ def of_kernels(library: Library, rule: RuleDecl, options: Options) -> Verdict:
         verdict.instances += tried.compared
         if tried.failure is not None:
             wrong = tried.failure
-            verdict.status = REFUTED
-            verdict.problem = Diagnostic(f"`{rule.name}` does not hold: {wrong.reason}", rule.name_span, _remedy(rule))
             before, after = (module_text(m, library, wrong.options) for m in (wrong.before, wrong.after))
-            verdict.shown = "\n".join(("before:", *indented(before), "after:", *indented(after)))
+            verdict.refute(f": {wrong.reason}", "\n".join(("before:", *indented(before), "after:", *indented(after))))
             return verdict
     if not verdict.instances:
-        verdict.status = OPEN
-        said = f"`{rule.name}` took part in no kernel that was tried"
-        verdict.problem = Diagnostic(said, rule.name_span, "give it an example with a schedule and a space")
+        verdict.leave_open("took part in no kernel that was tried", "give it an example with a schedule and a space")
     return verdict
 
 
 def of_places(library: Library, rule: RuleDecl, options: Options) -> Verdict:
     """Ask of a rule about places whether what it leaves to a place is all that it needs there."""
     compared, wrong = try_places(library, rule, options.count, f"{options.seed}/{rule.name}")
-    verdict = Verdict(rule, TRIED if compared else OPEN, compared)
+    verdict = Verdict(rule, TRIED, compared)
     if wrong is not None:
-        verdict.status = REFUTED
-        verdict.problem = Diagnostic(f"`{rule.name}` does not hold: {wrong.reason}", rule.name_span, _remedy(rule))
-        verdict.shown = wrong.shown
+        verdict.refute(f": {wrong.reason}", wrong.shown)
     elif not compared:
-        verdict.problem = Diagnostic(f"`{rule.name}` was not compared on any instance", rule.name_span, _OPEN_REMEDY)
+        verdict.leave_open("was not compared on any instance", _OPEN_REMEDY)
     return verdict
 
 
@@ -117,15 +118,10 @@ def tried_out(library: Library, rule: RuleDecl, options: Options) -> Verdict:
     verdict = Verdict(rule, TRIED, tried.compared, strong=_too_strong(tried))
     if tried.failure is not None:
         found = smallest(trial, tried.failure)
-        verdict.status = REFUTED
-        verdict.problem = Diagnostic(f"`{rule.name}` does not hold: {found.reason}", rule.name_span, _remedy(rule))
-        verdict.shown = failure_text(found, library)
+        verdict.refute(f": {found.reason}", failure_text(found, library))
     elif not tried.compared:
-        verdict.status = OPEN
         said = max(tried.problems, key=lambda p: tried.problems[p], default="no random term is one that it matches")
-        verdict.problem = Diagnostic(
-            f"`{rule.name}` was not compared on any instance: {said}", rule.name_span, _OPEN_REMEDY
-        )
+        verdict.leave_open(f"was not compared on any instance: {said}", _OPEN_REMEDY)
     return verdict
 
 

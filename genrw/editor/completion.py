@@ -13,15 +13,12 @@ from genrw.engine.dtypes import DTYPES
 from genrw.engine.functions import FUNCTIONS
 from genrw.engine.library import ROLES, Library
 from genrw.engine.types import TYPE_MEMBERS
-from genrw.grammar.rw_cut import DECLARATIONS
+from genrw.grammar.rw_cut import CLAUSES, DECLARATIONS
 
 OPERATOR, ATTRIBUTE, WORD, FUNCTION, VALUE, TYPE = "operator", "attribute", "keyword", "function", "value", "type"
 _IN_BRACKETS = re.compile(r"([A-Za-z_]\w*(?:\{\w*\}\w*)?)\[[^][\n]*$")
 _MEMBER = re.compile(r"([A-Za-z_]\w*)\.\w*$")
-_CLAUSES = (
-    "when with for contract replaces example gives counterexample role at commutative requires where means emit prec device"
-    " called stuck cost terms domain lo hi pow2 carry element identity combine finish result accumulate"
-)
+_CLAUSES = tuple(dict.fromkeys(" ".join((*CLAUSES.values(), "example gives counterexample where prec")).split()))
 _FACTS = ("lo", "hi", "pow2", "depth", "uses", "fold", "order", "varies")
 
 
@@ -87,7 +84,7 @@ def _anywhere(analysis: Analysis) -> Iterator[Item]:
     yield from (Item(name, FUNCTION, function.doc) for name, function in known.items())
     yield from (Item(name, VALUE) for name in (*library.classes, *CONTEXT_NAMES))
     declarations = re.findall(r"[a-z]+", DECLARATIONS.partition("begins with")[2])
-    yield from (Item(word, WORD) for word in (*declarations, *_CLAUSES.split()) if word != "or")
+    yield from (Item(word, WORD) for word in (*declarations, *_CLAUSES) if word != "or")
 
 
 def _locals(analysis: Analysis) -> Iterator[Item]:

@@ -107,20 +107,10 @@ def test_older_gpus_do_not_wait() -> None:
     assert "griddepcontrol" not in compile_ptx(kernel.text, "sm_80", 32)
 
 
-ROWS = """
-x = @param:x -> half{2048, 131072}
-m = reduce_max[axes={1}](x)
-d = sub(x, m)
-e = exp(d)
-s = reduce_sum[axes={1}](e)
-y = div(e, s)
-@return(y)
-"""
-
-
 def test_rows_are_left_to_memory_that_the_launch_asks_for() -> None:
     """Registers hold 48 of a lane's 128 elements: 24 of 64 registers, and nothing is spilled to make room."""
-    (kernel,) = genrw.load(ROWS, target="sm_90").kernels()
+    rows = (EXAMPLES / "softmax.gen").read_text(encoding="utf-8").replace("half{8192, 4096}", "half{2048, 131072}")
+    (kernel,) = genrw.load(rows, target="sm_90").kernels()
     assert "GEN_KERNEL_RESIDENT(1024, 1)\n" in kernel.text
     assert "gen::strided_load<128, 8192, 8, 48, 1024>(x, base, x_in_rest)" in kernel.text
     assert kernel.dynamic_lds_bytes == 2 * 1024 * 80
