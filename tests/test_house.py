@@ -25,7 +25,7 @@ CPP_FUNCTIONS = ("add", "sub", "mul", "abs", "pow", "sign", "shift_left", "shift
 ELSEWHERE = {
     "grammar/rw_build.py": (*PRECEDENCES, *CLAUSES),
     "grammar/rw_print.py": CLAUSES,
-    "grammar/rw_format.py": ("op", "at", "identity"),
+    **dict.fromkeys(("grammar/rw.py", "grammar/rw_cut.py", "grammar/rw_format.py"), ("op",)),
     "engine/check.py": ("position",),
     "engine/check_declarations.py": ("identity",),
     "engine/emit_text.py": ("share",),
