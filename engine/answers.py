@@ -88,8 +88,8 @@ class Answerer:
         early, late = self._split_guard()
         self.early = [self._compile(g) for g in early]
         self.guard = [self._compile(g) for g in late]
-        self.computed = [(b.name, self._compile(b.value)) for b in self.variant.with_]
-        self.loops = [(b.name, self._compile(b.value)) for b in demand.loops]
+        self.computed = {b.name: self._compile(b.value) for b in self.variant.with_}
+        self.loops = [(b, self._compile(b.value)) for b in demand.loops]
         self.constraints = [(index, name, self._compile(value)) for index, name, value in demand.constraints]
         self.values = {p.name for p in leaves(self.variant.left) if isinstance(p, VarPattern)} | {
             n.binds for n in demand.left if n.binds
@@ -145,14 +145,13 @@ class Answerer:
     def _choices(self, env: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Every combination of the `for` variables; a later one may depend on an earlier."""
         choices: list[dict[str, Any]] = [{}]
-        bindings = {binding.name: binding for binding in self.variant.rule.for_}
-        for name, source in self.loops:
+        for binding, source in self.loops:
             found: list[dict[str, Any]] = []
             for choice in choices:
                 values = source(_Lazy({**env, **choice}, self.computed))
-                require_list(values, self.variant.rule, bindings[name])
+                require_list(values, self.variant.rule, binding)
                 self._check_alternatives(values, len(found))
-                found += [{**choice, name: value} for value in values]
+                found += [{**choice, binding.name: value} for value in values]
             choices = found
         return choices
 
@@ -171,8 +170,7 @@ class Answerer:
         lazy = _Lazy(env, self.computed)
         if not self._holds(self.guard, lazy):
             return False
-        for name, _ in self.computed:
-            env[name] = lazy[name]
+        env.update((name, lazy[name]) for name in self.computed)
         return True
 
     def _environment(self, numbers: tuple[int, ...], interner: Interner) -> dict[str, Any]:
@@ -215,7 +213,8 @@ class Answerer:
         if kind == "operator":
             return lambda env, interner: self.library.names.index(self._operator_name(item, env))  # noqa: ARG005
         if kind == "type":
-            return lambda env, interner: interner.type_id(self._type(item, env, interner))
+            find = self._type_finder(item)
+            return lambda env, interner: interner.type_id(find(env, interner))
         make = self._attributes_maker(item)
         return lambda env, interner: interner.attributes_id(env["context number"] >> 32, make(env))
 
@@ -253,29 +252,29 @@ class Answerer:
             name in self.demand.sources
             or name in self.demand.bound
             or name in CONTEXT_NAMES
-            or name in {n for n, _ in self.computed}
-            or name in {n for n, _ in self.loops}
+            or name in self.computed
+            or name in {b.name for b, _ in self.loops}
             or name in self.values
             or name in DTYPES
         )
 
-    def _type(self, pattern: Pattern, env: dict[str, Any], interner: Interner) -> Type:
+    def _type_finder(self, pattern: Pattern) -> Callable[[Mapping[str, Any], Interner], Type]:
+        """What gives the type of a template's value."""
         if isinstance(pattern, VarPattern):
-            view = env[pattern.name]
-            return view.type if isinstance(view, _View) and view.type is not None else Type("tensor")
+            return lambda env, interner: _type_of(env[pattern.name])  # noqa: ARG005
         if isinstance(pattern, NumberPattern):
-            return Type("index", "int64")
-        name = self._operator_name(pattern, env)
-        operator = self.library.operator(name)
-        if taken_over(self.demand.left, pattern) is not None or (pattern.attributes or pattern.open_attributes):
-            attributes = self._attributes_maker(pattern)(env)
-        else:
-            attributes = complete(operator, {}, (), env)
-        operands = tuple(self._type(o, env, interner) for o in pattern.operands)
-        key = (env["context number"] >> CONTEXT_SHIFT, name, attributes_key(attributes), operands)
-        if key not in interner.inferred:
-            interner.inferred[key] = self._infer(name, attributes, operands, env, pattern)
-        return interner.inferred[key]
+            return lambda env, interner: _NUMBER  # noqa: ARG005
+        make, below = self._attributes_maker(pattern), [self._type_finder(o) for o in pattern.operands]
+
+        def find(env: Mapping[str, Any], interner: Interner) -> Type:
+            name, attributes = self._operator_name(pattern, env), make(env)
+            operands = tuple([operand(env, interner) for operand in below])
+            key = (env["context number"] >> CONTEXT_SHIFT, name, attributes_key(attributes), operands)
+            if key not in interner.inferred:
+                interner.inferred[key] = self._infer(name, attributes, operands, env, pattern)
+            return interner.inferred[key]
+
+        return find
 
     def _infer(
         self, name: str, attributes: Attributes, operands: Sequence[Type], env: Mapping[str, Any], pattern: OpPattern
@@ -299,6 +298,7 @@ def _conditions(guard: Expr) -> Iterator[Expr]:
 
 
 _MISSING = object()
+_NUMBER = Type("index", "int64")
 
 
 class _View:
@@ -317,12 +317,19 @@ class _View:
         return self.type.member(name)
 
 
+def _type_of(value: Any) -> Type:
+    """The type of a matched value, as far as it is known."""
+    return value.type if isinstance(value, _View) and value.type is not None else Type("tensor")
+
+
 class _Lazy(dict[str, Any]):
     """An environment in which `with` values are computed when first asked for."""
 
-    def __init__(self, env: Mapping[str, Any], computed: Sequence[tuple[str, Evaluator]]) -> None:
+    __slots__ = ("_computed",)
+
+    def __init__(self, env: Mapping[str, Any], computed: Mapping[str, Evaluator]) -> None:
         super().__init__(env)
-        self._computed = dict(computed)
+        self._computed = computed
 
     def __missing__(self, name: str) -> Any:
         evaluate = self._computed.get(name)
