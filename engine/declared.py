@@ -7,7 +7,7 @@ from typing import Any
 
 from genrw.engine.bindings import egg
 from genrw.engine.encode import Encoded, answer_table, demand_table
-from genrw.engine.encodings import RULES, for_arity
+from genrw.engine.encodings import rulesets
 
 _DEAD_FOR_EACH = 1
 """How many rules may be left aside for each that runs: copying an e-graph takes time for all of them."""
@@ -25,7 +25,7 @@ class Declared:
         self.classes: set[str] = set()
         self.named = False
         self._tables: set[str] = set()
-        self._rules: dict[Encoded, tuple[str, str]] = {}
+        self._rules: dict[Encoded, dict[str, str]] = {}
         self._generation = 0
 
     def serves(self, encoded: Sequence[Encoded], arities: frozenset[int]) -> bool:
@@ -38,13 +38,13 @@ class Declared:
         commands = [*self._relations(encoded, sp)]
         new = [e for e in encoded if e not in self._rules]
         if not self.apart:
-            self._rules.update((e, (RULES, RULES)) for e in new)
+            self._rules.update((e, {}) for e in new)
             return [*commands, *(c for e in new for c in e.commands)]
         for e in new:
             commands += self._alone(e, sp)
         self._generation += 1
-        for shared in sorted({for_arity(RULES, k) for k in self.arities}):
-            own = [alone for e in encoded for kind, alone in (self._rules[e],) if kind == shared]
+        for shared in rulesets(self.arities):
+            own = [alone[shared] for alone in map(self._rules.__getitem__, encoded) if shared in alone]
             commands.append(egg.UnstableCombinedRuleset(sp, self.running(shared), [shared, *own]))
         return commands
 
@@ -53,12 +53,12 @@ class Declared:
         return f"{shared} {self._generation}" if self.apart else shared
 
     def _alone(self, encoded: Encoded, sp: Any) -> list[Any]:
-        """The commands of a rule, in a ruleset of its own."""
+        """The commands of a rule, in rulesets of its own."""
         rules = [command.rule for command in encoded.commands]
-        name = f"rule {len(self._rules)}"
-        self._rules[encoded] = rules[0].ruleset, name
-        moved = [egg.RuleCommand(egg.Rule(r.span, r.head, r.body, r.name, name)) for r in rules]
-        return [egg.AddRuleset(sp, name), *moved]
+        number = len(self._rules)
+        alone = self._rules[encoded] = {r.ruleset: f"rule {number} {r.ruleset}" for r in rules}
+        moved = [egg.RuleCommand(egg.Rule(r.span, r.head, r.body, r.name, alone[r.ruleset])) for r in rules]
+        return [*(egg.AddRuleset(sp, name) for name in alone.values()), *moved]
 
     def _relations(self, encoded: Sequence[Encoded], sp: Any) -> list[Any]:
         """The tables of questions and answers that rules ask for and that are not there yet."""

@@ -34,7 +34,7 @@ FACTS = ("lo", "hi", "pow2", "size", "depth", "uses", "fold", "order", "varies")
 ACTIVE, FIRED = "active", "fired"
 """Relations of watched rules and kernels: which are to run in which, and which did."""
 ASKING = "/ask"
-"""What ends the names of egglog rules that demand answers and make nothing."""
+"""What ends the names of egglog rules that demand answers and make nothing, and of their rulesets."""
 
 Answer = Callable[[tuple[int, ...], Interner, RuleUse], list[tuple[int, ...]]]
 
@@ -195,9 +195,10 @@ class _Encoder:
         demand = egg.Expr_(self.span, self.call(demand_table(len(inputs)), self.integer(self.number), *terms))
         outs = [self.var(f"o:{i}") for i in range(len(self.outputs))]
         answer = egg.Fact(self.call(answer_table(len(inputs), len(outs)), self.integer(self.number), *terms, *outs))
+        # The answer is first: where there is none, as for most rules, egglog looks at nothing else.
         commands = [
             self._rule(ASKING, self.facts, [demand]),
-            self._rule("", [*self.facts, answer], self._head(right)),
+            self._rule("", [answer, *self.facts], self._head(right)),
         ]
         names = any(kind == "operator" for kind, _ in self.outputs)
         return Encoded(
@@ -265,7 +266,7 @@ class _Encoder:
 
     def _rule(self, suffix: str, body: Sequence[Any], head: Sequence[Any]) -> Any:
         name = f"{self.variant.key}#{self.number}{suffix}"
-        return egg.RuleCommand(egg.Rule(self.span, list(head), list(body), name, self.ruleset))
+        return egg.RuleCommand(egg.Rule(self.span, list(head), list(body), name, f"{self.ruleset}{suffix}"))
 
     def _head(self, right: Any) -> list[Any]:
         root = self.var("e:0")

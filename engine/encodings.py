@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import lt
 from typing import Any
 
-from genrw.engine.encode import Encoded, Spans, encode
+from genrw.engine.encode import ASKING, Encoded, Spans, encode
 from genrw.engine.expr import member_uses
 from genrw.engine.facts import RANGE_FACTS, encode_facts
 from genrw.engine.library import Library, Operator
@@ -149,6 +149,12 @@ def for_arity(ruleset: str, arity: int) -> str:
     """The ruleset for terms of so many operands. Rules of many operands are slow even where they match nothing, so each
     arity above a few has rulesets of its own, that run only where there are such terms."""
     return ruleset if arity <= NARROW else f"{ruleset}{arity}"
+
+
+def rulesets(arities: Iterable[int]) -> list[str]:
+    """The rulesets for terms of some numbers of operands, those that ask among them."""
+    shared = dict.fromkeys(for_arity(RULES, arity) for arity in sorted(arities))
+    return [f"{name}{kind}" for name in shared for kind in ("", ASKING)]
 
 
 def _uses_ranges(rule: RuleDecl) -> bool:

@@ -17,13 +17,14 @@ from genrw.engine.bindings import egg
 from genrw.engine.declared import Declared
 from genrw.engine.encode import (
     ACTIVE,
+    ASKING,
     FIRED,
     Encoded,
     answer_table,
     constructor,
     demand_table,
 )
-from genrw.engine.encodings import NARROW, RULES, Encodings, for_arity
+from genrw.engine.encodings import NARROW, RULES, Encodings, for_arity, rulesets
 from genrw.engine.enode import ENode
 from genrw.engine.faults import fault, is_fault
 from genrw.engine.graph import GraphFacts
@@ -230,7 +231,8 @@ class StageEngine:
             egg.Relation(sp, "numbers", ["i64", "i64"]),
             *(egg.Relation(sp, name, ["i64", "i64"]) for name in (ACTIVE, FIRED) if self.watched),
             *(egg.Relation(sp, e.recorded.table, list(e.recorded.sorts)) for e in encoded if e.recorded is not None),
-            *(egg.AddRuleset(sp, n) for n in dict.fromkeys(for_arity(s, k) for s in (RULES, _LOAD) for k in arities)),
+            *(egg.AddRuleset(sp, n) for n in dict.fromkeys(for_arity(_LOAD, k) for k in arities)),
+            *(egg.AddRuleset(sp, n) for n in rulesets(arities)),
         ]
         merges = {"ty": "min", "depth": "min", "uses": "max", "fold": "min", "order": "min", "varies": "min"}
         merges |= {"lo": "max", "hi": "min", "pow2": "max", "size": "min"}
@@ -396,23 +398,24 @@ class StageEngine:
         self._run(egg.RunSchedule(egg.Saturate(sp, egg.Sequence(sp, [narrow, *wide])) if wide else narrow))
 
     def _saturate(self, interner: Interner, kernels: int, answered: Answered, reports: list[Any]) -> None:
-        """Run rules and answer their demands until nothing changes, within the limits; keeps egglog's reports."""
+        """Run rules and answer their demands until nothing changes, within the limits; keeps egglog's reports.
+
+        What rules ask is gathered after each step and not in its iterations, most of which would find nothing new to ask.
+        """
         started, memory = time.monotonic(), _memory()
         before = size = self._size()
         for _ in range(self.limits.rounds):
             wide = self.wide
             # What grows fast is watched closely: memory could be gone before the next look.
             steps = 1 if size > _CALM_GROWTH * before else _ITERATIONS_A_STEP
-            report = self._run(self._rounds(steps))[0].report
-            reports.append(report)
+            report = self._step(self._runs("", steps), answered, reports)
             if _memory() - memory > self.limits.memory:
                 self._size()
                 raise _Ended(f"took more than {self.limits.memory / (1 << 20):.0f} MiB of memory")
-            if self.watched:
-                answered.note_time(report)
             # A step that changes nothing is the last.
             settled = not report.updated or len(report.iterations) < steps * len(self._sets(wide))
-            new = self._answer(interner, answered)
+            asked = self._step(self._runs(ASKING, 1), answered, reports).updated
+            new = asked and self._answer(interner, answered)
             before, size = size, self._size()
             if settled and not new and wide == self.wide:
                 return
@@ -422,15 +425,23 @@ class StageEngine:
                 raise _Ended(f"made more than {self.limits.nodes_per_kernel} nodes per kernel")
         raise _Ended(f"did not settle within {self.limits.rounds} rounds")
 
-    def _rounds(self, count: int) -> Any:
-        """Run all rules that can match so many times."""
+    def _step(self, schedule: Any, answered: Answered, reports: list[Any]) -> Any:
+        """Run rules; gives egglog's report and keeps it."""
+        report = self._run(schedule)[0].report
+        reports.append(report)
+        if self.watched:
+            answered.note_time(report)
+        return report
+
+    def _runs(self, kind: str, count: int) -> Any:
+        """Run all rules of a kind that can match so many times."""
         sp = self.encodings.spans(NOWHERE)
-        sets = self._sets(self.wide)
-        return egg.RunSchedule(egg.Repeat(sp, count, egg.Sequence(sp, [egg.Run(sp, egg.RunConfig(s)) for s in sets])))
+        runs = [egg.Run(sp, egg.RunConfig(self.declared.running(f"{s}{kind}"))) for s in self._sets(self.wide)]
+        return egg.RunSchedule(egg.Repeat(sp, count, egg.Sequence(sp, runs)))
 
     def _sets(self, wide: Sequence[int]) -> list[str]:
-        """The rulesets that run where there are terms of some large numbers of operands."""
-        return [self.declared.running(shared) for shared in (RULES, *(for_arity(RULES, k) for k in wide))]
+        """The rulesets for where there are terms of some large numbers of operands."""
+        return [RULES, *(for_arity(RULES, k) for k in wide)]
 
     def _size(self) -> int:
         """How many nodes there are; notes that, and in `wide` which of many operands."""
