@@ -12,9 +12,6 @@ from pathlib import Path
 
 import lark
 
-from genrw.engine.check import check_rules
-from genrw.engine.check_declarations import check_declarations
-from genrw.engine.check_imports import check_imports
 from genrw.engine.library import Library, build_library
 from genrw.folders import rule_files
 from genrw.grammar import expr_tree, gen_tree, rw_tree, source
@@ -27,6 +24,7 @@ from genrw.grammar.source import Source
 Texts = tuple[tuple[str, str], ...]
 """The names and texts of rule files."""
 
+_FILES_KEPT = 1024
 _TREE_MODULES = frozenset(module.__name__ for module in (expr_tree, gen_tree, rw_tree, source))
 
 
@@ -71,13 +69,24 @@ def _library(groups: tuple[Texts, Texts], examples: bool) -> Library:
     checked = before.checked if before is not None and before.library.shares_terms(library) else frozenset()
     declared = [d for file in own for d in file.declarations]
     new = [d for d in declared if _wording(d) not in checked]
-    findings = check_rules(library, [d for d in new if isinstance(d, RuleDecl)])
-    findings += check_imports(library, [d for d in new if isinstance(d, ImportDecl)])
-    findings += check_declarations(library, new)
-    if findings:
-        raise GenrwError(findings)
+    if new:
+        _check(library, new)
     _made[examples] = _Made(library, frozenset(map(_wording, declared)))
     return library
+
+
+def _check(library: Library, declarations: Sequence[Declaration]) -> None:
+    """GenrwError with all that is wrong with declarations."""
+    # The checks need numpy, whose import takes a tenth of the time of a command that lowers by the shipped rules.
+    from genrw.engine.check import check_rules
+    from genrw.engine.check_declarations import check_declarations
+    from genrw.engine.check_imports import check_imports
+
+    findings = check_rules(library, [d for d in declarations if isinstance(d, RuleDecl)])
+    findings += check_imports(library, [d for d in declarations if isinstance(d, ImportDecl)])
+    findings += check_declarations(library, declarations)
+    if findings:
+        raise GenrwError(findings)
 
 
 def _wording(declaration: Declaration) -> tuple[str, str | None, str]:
@@ -101,14 +110,18 @@ _made: dict[bool, _Made] = {}
 
 def _sources(folders: Sequence[Path]) -> Iterator[Source]:
     for folder, found in rule_files(folders):
-        shipped = folder == shipped_folder()
-        yield Source(f"rules/{Path(found.name).relative_to(folder).as_posix()}", found.text) if shipped else found
+        yield _shipped(found) if folder == shipped_folder() else found
+
+
+@lru_cache(maxsize=_FILES_KEPT)
+def _shipped(found: Source) -> Source:
+    """A shipped file under the name that messages have for it."""
+    return Source(f"rules/{Path(found.name).relative_to(shipped_folder()).as_posix()}", found.text)
 
 
 # ---- parsed files, remembered
 
 
-_FILES_KEPT = 1024
 _read_last: dict[tuple[str, bool], RuleFile] = {}
 """What each file held when this process read it last, with examples and without; the ones read last."""
 
