@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from genrw.engine.cpp_expr import cpp_expr
 from genrw.engine.dtypes import DTYPES
 from genrw.engine.expr import free_names
-from genrw.engine.monoids import result_type
+from genrw.engine.monoids import result_type, selects
 from genrw.grammar.expr_tree import Expr
 from genrw.grammar.rw_tree import FieldExpr, MonoidDecl
 
@@ -45,7 +45,10 @@ class _Struct:
             lines.append(f"    static GEN_DEVICE acc element({self.type} x, long long index) {{ return {value}; }}")
         names = self._members("a") | self._members("b")
         value = self._value(monoid.combine, names)
-        lines.append(f"    static GEN_DEVICE acc combine(acc a, acc b) {{ return {value}; }}")
+        if selects(monoid) and DTYPES[self.dtype].compute != self.dtype:
+            lines += ["    template <class T>", f"    static GEN_DEVICE T combine(T a, T b) {{ return {value}; }}"]
+        else:
+            lines.append(f"    static GEN_DEVICE acc combine(acc a, acc b) {{ return {value}; }}")
         if monoid.finish is not None:
             names = self._members("") if self.fields else {"a": "a"}
             names = {k.lstrip("."): v for k, v in names.items()} | {"n": "n"}

@@ -106,8 +106,8 @@ def _classify(item: Placed, library: Library) -> None:
         item.folds_loop = any(o.loop is not None for o in item.operands)
         return
     is_leaf = operator.role == "index_leaf"
-    if operator.role == "sync":
-        # all elements of the share at once: lanes meet but once
+    if operator.role in ("sync", "array"):
+        # all elements of the share at once: lanes meet but once, and what an operator computes two at a time stays so
         item.wide = False
     elif node.type.sort == "effect":
         item.gathers = "{{share}}" in (operator.decl.emit or "")

@@ -31,6 +31,7 @@ from genrw.engine.library import Library, Operator
 from genrw.engine.monoids import element_type
 from genrw.engine.types import Type
 from genrw.grammar.diagnostics import error
+from genrw.grammar.expr_tree import Expr, IfElse, Name
 
 PRECEDENCES = ("atom", "unary", "mul", "add", "shift", "compare", "equal", "and", "or", "cond")
 _LONGEST_INLINE = 72
@@ -718,9 +719,9 @@ class _Printer:
         return {"held": f", {rest.held}, {self.block}", "rest": f", {self.rest_names[id(item.node)]}"}
 
     def _typed(self, item: Placed, inside: set[int] | None, operator: Operator, outer: str) -> Text:
-        """An operand; pointwise operators take half and bf16 as float."""
+        """An operand; pointwise operators take half and bf16 as float, but those that compute nothing of them."""
         compute = self._compute_type(item.node.type)
-        if operator.role != "pointwise" or compute is None or self._converts(operator):
+        if operator.role != "pointwise" or compute is None or self._as_stored(operator):
             return self._operand(item, inside, outer)
         text = self._operand(item, inside, "cond")
         return Text(f"{compute}({text})", "atom", text.about)
@@ -732,12 +733,13 @@ class _Printer:
         dtype = DTYPES[type_.dtype]
         return dtype.compute if dtype.compute != dtype.name else None
 
-    def _converts(self, operator: Operator) -> bool:
-        """Does the operator take its operand as it is, because its result's type is one of its attributes?"""
-        return operator.result_sort is None and operator.result_dtype in operator.attributes
+    def _as_stored(self, operator: Operator) -> bool:
+        """Does the operator take its operands as they are: to convert them to a type of its choice, or to choose one?"""
+        converts = operator.result_sort is None and operator.result_dtype in operator.attributes
+        return converts or _chooses(operator.decl.means)
 
     def _rounded(self, operator: Operator, node: Node, text: Text) -> Text:
-        if operator.role != "pointwise" or self._compute_type(node.type) is None or self._converts(operator):
+        if operator.role != "pointwise" or self._compute_type(node.type) is None or self._as_stored(operator):
             return text
         return Text(f"{cpp_type(node.type.dtype)}({text})", "atom")
 
@@ -795,6 +797,11 @@ class _Printer:
         if struct not in self.monoids:
             self.monoids[struct] = monoid_struct(self.library.monoids[name], dtype)
         return struct
+
+
+def _chooses(means: Expr | None) -> bool:
+    """Is the value one operand or another, as a third one says?"""
+    return isinstance(means, IfElse) and all(isinstance(e, Name) for e in (means.condition, means.then, means.otherwise))
 
 
 def _share_head(size: int) -> str:

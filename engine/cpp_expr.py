@@ -1,7 +1,7 @@
 """Scalar expressions as C++ text over the device header: pointwise meanings and the clauses of monoids.
 
 Numbers take on the type of what they stand beside. Integer arithmetic goes through functions of the header,
-because in C++ signed overflow is undefined. half and bf16 are never computed in: all is printed as float.
+because in C++ signed overflow is undefined. half and bf16 are computed in float.
 """
 
 from __future__ import annotations

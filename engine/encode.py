@@ -479,7 +479,7 @@ class _Encoder:
     def _inner(self, pattern: OpPattern, term: Any) -> None:
         """Provenance of a node below the root, and its type where later rules may ask for it."""
         self.actions.append(egg.Expr_(self.span, self.call("why", term, self.integer(self.rule_id))))
-        if self._is_tensor(pattern):
+        if self._is_tensor(pattern) or self._is_constant(pattern):
             self._need_pattern_type(pattern)
             self.outputs.append(("type", pattern))
             out = self.var(f"o:{len(self.outputs) - 1}")
@@ -495,6 +495,11 @@ class _Encoder:
         if operator is not None and operator.result_sort is not None:
             return operator.result_sort in ("tensor", "buffer", "like")
         return any(self._is_tensor(o) for o in pattern.operands)
+
+    def _is_constant(self, pattern: OpPattern) -> bool:
+        """Is the template's value a lane's that needs no other?"""
+        operator = self._declaration(pattern)
+        return not pattern.operands and operator is not None and operator.result_sort == "scalar"
 
     def _sort_of_variable(self, name: str) -> str | None:
         """The sort that the left side's declarations give a variable; None if they leave it open."""

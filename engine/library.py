@@ -34,6 +34,7 @@ from genrw.grammar.rw_tree import (
 
 ROLES = {
     "pointwise": "computes each element from the operands' elements at the same index",
+    "array": "computes all elements of a lane's arrays at once; what is one value stands beside each of them",
     "fold": "combines many elements into one with a monoid: the whole row, or a lane's, wave's or block's share",
     "index_map": "its element at an index is its operand's element at another index",
     "element": "a tensor's element at an index; its parts are the tensor and the index",

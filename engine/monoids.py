@@ -6,7 +6,10 @@ from collections.abc import Mapping
 
 from genrw.engine.expr import compile_expr
 from genrw.engine.functions import Function, Misuse, declare
+from genrw.grammar.expr_tree import Call, Expr, Name
 from genrw.grammar.rw_tree import MonoidDecl
+
+_SELECTING = ("min", "max")
 
 
 def accumulate_type(monoid: MonoidDecl, dtype: str) -> str:
@@ -40,6 +43,17 @@ def identity_value(monoid: MonoidDecl, dtype: str) -> float:
     return value
 
 
+def selects(monoid: MonoidDecl) -> bool:
+    """Is what two accumulators combine to always one of them, by `min` and `max`? Such a fold rounds nothing."""
+    return not monoid.carry and not monoid.element and _selects(monoid.combine[0].value)
+
+
+def _selects(expr: Expr) -> bool:
+    if isinstance(expr, Call):
+        return expr.function in _SELECTING and all(_selects(a) for a in expr.args)
+    return isinstance(expr, Name)
+
+
 def monoid_functions(monoids: Mapping[str, MonoidDecl]) -> dict[str, Function]:
     """The functions on monoids' names."""
 
@@ -58,6 +72,11 @@ def monoid_functions(monoids: Mapping[str, MonoidDecl]) -> dict[str, Function]:
             "finishes(op: string) -> bool",
             lambda op: find(op).finish is not None,
             "Whether the accumulator is mapped to the result.",
+        ),
+        declare(
+            "selects(op: string) -> bool",
+            lambda op: selects(find(op)),
+            "Whether what two accumulators combine to is one of them, by `min` and `max`.",
         ),
         declare(
             "identity_value(op: string, dtype: dtype) -> number",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial, reduce
 from typing import Any
 
 from genrw.engine.bindings import egg
@@ -59,7 +60,7 @@ def native_number(expr: Expr, lookup: Lookup, span: Any) -> Any | None:
         return None if operand is None else call("-", egg.Lit(span, egg.Int(0)), operand)
     if isinstance(expr, Call) and expr.function in ("min", "max") and len(expr.args) > 1:
         args = [native_number(a, lookup, span) for a in expr.args]
-        return None if any(a is None for a in args) else call(expr.function, *args)
+        return None if any(a is None for a in args) else reduce(partial(call, expr.function), args)
     if not isinstance(expr, Binary):
         return None
     left, right = native_number(expr.left, lookup, span), native_number(expr.right, lookup, span)

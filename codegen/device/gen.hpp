@@ -908,6 +908,152 @@ GEN_DEVICE detail::common<A, B> max(A a, B b)
     return detail::greater(static_cast<T>(a), static_cast<T>(b));
 }
 
+// ---------------------------------------------------------------------------------------------------------
+// Halves two at a time
+// ---------------------------------------------------------------------------------------------------------
+
+#if !GEN_HOST
+/// Two halves in a register.
+struct half2
+{
+    uint32 word;
+};
+
+#if GEN_AMD
+namespace detail {
+typedef _Float16 halves __attribute__((ext_vector_type(2)));
+GEN_DEVICE halves values(half2 x) { return bits<halves>(x.word); }
+GEN_DEVICE half2 pair(halves x) { return {bits<uint32>(x)}; }
+}  // namespace detail
+
+GEN_DEVICE half2 operator+(half2 a, half2 b) { return detail::pair(detail::values(a) + detail::values(b)); }
+GEN_DEVICE half2 operator-(half2 a, half2 b) { return detail::pair(detail::values(a) - detail::values(b)); }
+GEN_DEVICE half2 operator*(half2 a, half2 b) { return detail::pair(detail::values(a) * detail::values(b)); }
+GEN_DEVICE half2 fma(half2 a, half2 b, half2 c)
+{
+    return detail::pair(__builtin_elementwise_fma(detail::values(a), detail::values(b), detail::values(c)));
+}
+#if __has_builtin(__builtin_elementwise_minimum)
+GEN_DEVICE half2 min(half2 a, half2 b)
+{
+    return detail::pair(__builtin_elementwise_minimum(detail::values(a), detail::values(b)));
+}
+GEN_DEVICE half2 max(half2 a, half2 b)
+{
+    return detail::pair(__builtin_elementwise_maximum(detail::values(a), detail::values(b)));
+}
+#else
+GEN_DEVICE half2 min(half2 a, half2 b)
+{
+    const detail::halves x = detail::values(a), y = detail::values(b);
+    return detail::pair(x < y || x != x ? x : y);
+}
+GEN_DEVICE half2 max(half2 a, half2 b)
+{
+    const detail::halves x = detail::values(a), y = detail::values(b);
+    return detail::pair(x > y || x != x ? x : y);
+}
+#endif
+#else
+#define GEN_HALF2(name, instruction)                                                            \
+    GEN_DEVICE half2 name(half2 a, half2 b)                                                     \
+    {                                                                                           \
+        half2 result;                                                                           \
+        asm(instruction " %0, %1, %2;" : "=r"(result.word) : "r"(a.word), "r"(b.word)); \
+        return result;                                                                          \
+    }
+GEN_HALF2(operator+, "add.rn.f16x2")
+GEN_HALF2(operator-, "sub.rn.f16x2")
+GEN_HALF2(operator*, "mul.rn.f16x2")
+GEN_HALF2(min, "min.NaN.f16x2")
+GEN_HALF2(max, "max.NaN.f16x2")
+#undef GEN_HALF2
+GEN_DEVICE half2 fma(half2 a, half2 b, half2 c)
+{
+    half2 result;
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(result.word) : "r"(a.word), "r"(b.word), "r"(c.word));
+    return result;
+}
+#endif
+#endif
+
+namespace detail {
+
+template <class T>
+inline constexpr int count_of = 0;
+template <int N>
+inline constexpr int count_of<array<half, N>> = N;
+
+#if GEN_HOST
+template <int N>
+GEN_DEVICE float halves_at(const array<half, N>& x, int i) { return float(x[i]); }
+GEN_DEVICE float halves_at(half x, int) { return float(x); }
+
+// f of the elements, as floats: a loop of two at a time would not vectorise.
+template <class F, class... X>
+GEN_DEVICE auto each_of_halves(F f, const X&... x)
+{
+    array<half, (count_of<X> | ...)> result;
+    for (int i = 0; i < result.size(); i++) result[i] = half(f(halves_at(x, i)...));
+    return result;
+}
+#else
+GEN_DEVICE half2 halves_at(half low, half high) { return {low.word | static_cast<uint32>(high.word) << 16}; }
+template <int N>
+GEN_DEVICE half2 halves_at(const array<half, N>& x, int i) { return halves_at(x[i], x[i + 1 < N ? i + 1 : i]); }
+GEN_DEVICE half2 halves_at(half x, int) { return halves_at(x, x); }
+
+// f of the elements of arrays, two at a time, the last of an odd number twice; a half alone stands beside each.
+template <class F, class... X>
+GEN_DEVICE auto each_of_halves(F f, const X&... x)
+{
+    array<half, (count_of<X> | ...)> result;
+    GEN_UNROLL
+    for (int i = 0; i < result.size(); i += 2) {
+        const half2 pair = f(halves_at(x, i)...);
+        result[i] = half::from_bits(static_cast<uint16>(pair.word));
+        if (i + 1 < result.size()) result[i + 1] = half::from_bits(static_cast<uint16>(pair.word >> 16));
+    }
+    return result;
+}
+#endif
+
+}  // namespace detail
+
+/// Arithmetic of all of a lane's halves; an operand that is one half stands beside each of the others'.
+namespace halves {
+template <class A, class B>
+GEN_DEVICE auto add(const A& a, const B& b)
+{
+    return detail::each_of_halves([](auto x, auto y) { return x + y; }, a, b);
+}
+template <class A, class B>
+GEN_DEVICE auto sub(const A& a, const B& b)
+{
+    return detail::each_of_halves([](auto x, auto y) { return x - y; }, a, b);
+}
+template <class A, class B>
+GEN_DEVICE auto mul(const A& a, const B& b)
+{
+    return detail::each_of_halves([](auto x, auto y) { return x * y; }, a, b);
+}
+template <class A, class B, class C>
+GEN_DEVICE auto fma(const A& a, const B& b, const C& c)
+{
+    return detail::each_of_halves([](auto x, auto y, auto z) { return gen::fma(x, y, z); }, a, b, c);
+}
+template <class A, class B>
+GEN_DEVICE auto min(const A& a, const B& b)
+{
+    return detail::each_of_halves([](auto x, auto y) { return gen::min(x, y); }, a, b);
+}
+template <class A, class B>
+GEN_DEVICE auto max(const A& a, const B& b)
+{
+    return detail::each_of_halves([](auto x, auto y) { return gen::max(x, y); }, a, b);
+}
+}  // namespace halves
+
 namespace detail {
 
 // The remainder of the division of magnitudes, exact: by what is left of long division, bit by bit.
@@ -2101,8 +2247,32 @@ GEN_DEVICE T conditional_load(const T* p, I i, detail::as_given<T> fill)
 // Reductions, over a monoid: Op::acc, Op::identity(), Op::combine(a, b), associative and commutative
 // ---------------------------------------------------------------------------------------------------------
 
+namespace detail {
+
+// A monoid of halves whose combination takes other types too, as one of those.
+template <class Op, class T>
+struct combining
+{
+    using acc = T;
+    static GEN_DEVICE T combine(T a, T b) { return Op::combine(a, b); }
+};
+
+#if GEN_HOST
+using folded_halves = float;
+#else
+using folded_halves = half2;
+#endif
+
+template <class Op, class = void>
+inline constexpr bool combines_halves = false;
+template <class Op>
+inline constexpr bool combines_halves<Op, decltype(void(Op::combine(folded_halves(), folded_halves())))> =
+    same<typename Op::acc, half>::value;
+
+}  // namespace detail
+
 /// Folds a lane's own values: eight chains of many, and what is left as a balanced tree. Chains take values in the order
-/// in which they are loaded, and few registers.
+/// in which they are loaded, and few registers. Halves are folded two at a time where their combination takes two.
 template <class Op, int N>
 GEN_DEVICE typename Op::acc lane_reduce(const array<typename Op::acc, N>& values)
 {
@@ -2110,6 +2280,19 @@ GEN_DEVICE typename Op::acc lane_reduce(const array<typename Op::acc, N>& values
         return Op::identity();
     } else if constexpr (N == 1) {
         return values[0];
+    } else if constexpr (detail::combines_halves<Op>) {
+        using Pairs = detail::combining<Op, detail::folded_halves>;
+#if GEN_HOST
+        array<float, N> floats;
+        for (int i = 0; i < N; i++) floats[i] = float(values[i]);
+        return half(lane_reduce<Pairs>(floats));
+#else
+        array<half2, (N + 1) / 2> pairs;
+        GEN_UNROLL
+        for (int i = 0; i < pairs.size(); i++) pairs[i] = detail::halves_at(values, 2 * i);
+        const uint32 last = lane_reduce<Pairs>(pairs).word;
+        return half::from_bits(static_cast<uint16>(Op::combine(half2{last}, half2{last >> 16}).word));
+#endif
     } else {
         constexpr int chains = N > 16 ? 8 : (N + 1) / 2;
         array<typename Op::acc, chains> folded;

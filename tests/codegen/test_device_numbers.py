@@ -75,6 +75,45 @@ def test_compare_small_floats() -> None:
         assert np.array_equal(got, function(a, b))
 
 
+HALVES = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
+
+
+def drawn_halves(count: int) -> list[Array]:
+    """Arrays of any halves but zeros, whose signs `min` and `max` may choose."""
+    rng = np.random.default_rng(0)
+    words = ALL_WORDS[(ALL_WORDS & 0x7FFF) != 0]
+    return [rng.choice(words, 1 << 20).view(np.float16) for _ in range(count)]
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("name", HALVES)
+def test_arrays_of_halves_are_rounded_once(name: str, compiler: str | None) -> None:
+    """A double holds every sum and product of two halves exactly, so that the expected values are rounded once."""
+    a, b = drawn_halves(2)
+    with np.errstate(all="ignore"):
+        expected = HALVES[name](a.astype(np.float64), b.astype(np.float64)).astype(np.float16)
+    for operands, i in (("gen::array<gen::half, 3>{b, b, a}, b", 2), ("a, gen::array<gen::half, 2>{b, a}", 0)):
+        got = evaluate(
+            f"gen::halves::{name}({operands})[{i}]",
+            {"gen::half a": a, "gen::half b": b},
+            "gen::half",
+            compiler=compiler,
+        )
+        assert same_bits(got, expected)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_products_and_sums_of_arrays_of_halves(compiler: str | None) -> None:
+    a, b, c = drawn_halves(3)
+    text = "gen::halves::fma(gen::array<gen::half, 2>{c, a}, b, gen::array<gen::half, 2>{b, c})[1]"
+    got = evaluate(
+        text, {f"gen::half {n}": v for n, v in zip("abc", (a, b, c), strict=True)}, "gen::half", compiler=compiler
+    )
+    with np.errstate(all="ignore"):
+        expected = (a.astype(np.float32) * b.astype(np.float32) + c.astype(np.float32)).astype(np.float16)
+    assert same_bits(got, expected)
+
+
 # ---- conversions
 
 

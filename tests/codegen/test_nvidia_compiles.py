@@ -107,6 +107,16 @@ def test_older_gpus_do_not_wait() -> None:
     assert "griddepcontrol" not in compile_ptx(kernel.text, "sm_80", 32)
 
 
+def test_halves_are_computed_with_two_at_a_time() -> None:
+    texts = {case: kernel.text for case, kernel in suite_kernels("sm_90") if "f16" in case}
+    fused = compile_ptx(texts["pw_relu_fma_f16_64M"], "sm_90", 32)
+    assert len(re.findall(r"fma\.rn\.f16x2", fused)) == len(re.findall(r"max\.NaN\.f16x2", fused)) > 0
+    assert "cvt.f32.f16" not in fused
+    greatest = compile_ptx(texts["max_last_f16_8192x8192"], "sm_90", 32)
+    assert len(re.findall(r"max\.NaN\.f16x2", greatest)) == 32 // 2
+    assert len(re.findall(r"cvt\.f32\.f16", greatest)) == 1
+
+
 def test_rows_are_left_to_memory_that_the_launch_asks_for() -> None:
     """Registers hold 48 of a lane's 128 elements: 24 of 64 registers, and nothing is spilled to make room."""
     rows = (EXAMPLES / "softmax.gen").read_text(encoding="utf-8").replace("half{8192, 4096}", "half{2048, 131072}")

@@ -52,6 +52,10 @@ def compiled_for(arch: str) -> list[Compiled]:
     return found
 
 
+_PAIRS = {"pw_relu_fma_f16_64M": r"v_pk_fma_f16", "max_last_f16_8192x8192": r"v_pk_max(?:imum3?)?_f16"}
+"""Kernels that compute with halves, two at a time, and by which instruction."""
+
+
 @pytest.mark.parametrize("arch", TARGETS)
 def test_the_suite(arch: str) -> None:
     compiled = compiled_for(arch)
@@ -61,6 +65,7 @@ def test_the_suite(arch: str) -> None:
     assert all(c.report.vgprs <= 2 * _ROOM for c in compiled)
     assert {c.case for c in compiled if set(_LOAD.findall(c.assembly)) - _WIDEST} == set(NARROW)
     for c in compiled:
+        assert c.case not in _PAIRS or re.search(rf"\b{_PAIRS[c.case]}\b", c.assembly), c.case
         if "dpp_reduce" in c.source.text and c.report.wavefront_size == 64:
             assert "dpp" in c.assembly, c.case
             # What DPP cannot do is to reach across the 16 lanes of a row without going on to all 64.

@@ -816,6 +816,26 @@ def _corners() -> dict[str, str]:
             b = where(no, five, x)
             t = reduce_sum[axes={1}](b)
             @return(s, t)""",
+        "pairs_of_halves": """
+            x = @param:x -> half{8, 1024}
+            y = @param:y -> half{8, 1024}
+            a = add(x, y)
+            b = sub(x, y)
+            c = mul(x, 2.5)
+            m = mul(x, y)
+            d = add(m, x)
+            e = relu(d)
+            f = exp(y)
+            g = max(x, f)
+            h = min(y, f)
+            @return(a, b, c, e, g, h)""",
+        "folds_of_halves": """
+            x = @param:x -> half{8, 4099}
+            y = @param:y -> half{8, 4096}
+            a = reduce_max[axes={1}](x)
+            b = reduce_min[axes={1}](x)
+            c = reduce_max[axes={1}](y)
+            @return(a, b, c)""",
         "repeated_input": """
             x = @param:x -> float{16, 1024}, {0, 16}
             s = reduce_sum[axes={0}](x)

@@ -43,6 +43,14 @@ GEN_DEVICE float div_short(float x, float y)
 }  // namespace gen
 
 /// The largest element; NaN wins.
+struct max_half {
+    using acc = gen::half;
+    static GEN_DEVICE acc identity() { return gen::lowest<gen::half>(); }
+    template <class T>
+    static GEN_DEVICE T combine(T a, T b) { return gen::max(a, b); }
+};
+
+/// The largest element; NaN wins.
 struct max_float {
     using acc = float;
     static GEN_DEVICE acc identity() { return gen::lowest<float>(); }
@@ -61,20 +69,16 @@ test(const gen::half* __restrict__ x, gen::half* __restrict__ z_output)
 {
     const int base = gen::local_id() * 8 + gen::workgroup_id() * 4096;
     const auto x_in = gen::strided_load<8, 4096, 8>(x, base);
+    const gen::half lane_max = gen::lane_reduce<max_half>(x_in);
+    const float convert2 = gen::convert<float>(lane_max);
+    const float wave_max = gen::dpp_reduce<max_float, 64>(convert2);
     GEN_LDS(float, lds, 8);
-    GEN_LDS(float, lds2, 8);
-    gen::array<float, 8> convert;
-    GEN_UNROLL
-    for (int i = 0; i < 8; ++i) {
-        convert[i] = gen::convert<float>(x_in[i]);
-    }
-    const float lane_max = gen::lane_reduce<max_float>(convert);
-    const float wave_max = gen::dpp_reduce<max_float, 64>(lane_max);
     const float block_max = gen::reduce_waves<max_float, 8, false>(wave_max, lds);
+    GEN_LDS(float, lds2, 8);
     gen::array<float, 8> exp_short;
     GEN_UNROLL
     for (int i = 0; i < 8; ++i) {
-        exp_short[i] = gen::exp_short(convert[i] - block_max);
+        exp_short[i] = gen::exp_short(gen::convert<float>(x_in[i]) - block_max);
     }
     const float lane_sum = gen::lane_reduce<sum_float>(exp_short);
     const float wave_sum = gen::dpp_reduce<sum_float, 64>(lane_sum);
