@@ -801,7 +801,9 @@ class _Printer:
 
 def _chooses(means: Expr | None) -> bool:
     """Is the value one operand or another, as a third one says?"""
-    return isinstance(means, IfElse) and all(isinstance(e, Name) for e in (means.condition, means.then, means.otherwise))
+    return isinstance(means, IfElse) and all(
+        isinstance(e, Name) for e in (means.condition, means.then, means.otherwise)
+    )
 
 
 def _share_head(size: int) -> str:

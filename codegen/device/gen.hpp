@@ -912,55 +912,46 @@ GEN_DEVICE detail::common<A, B> max(A a, B b)
 // Halves two at a time
 // ---------------------------------------------------------------------------------------------------------
 
-#if !GEN_HOST
+#if GEN_AMD
+/// Two halves in a register.
+typedef _Float16 half2 __attribute__((ext_vector_type(2)));
+
+namespace detail {
+GEN_DEVICE half2 pair(half first, half second)
+{
+    return half2{bits<_Float16>(first.word), bits<_Float16>(second.word)};
+}
+GEN_DEVICE half first_of(half2 x) { return half::from_bits(bits<uint16>(static_cast<_Float16>(x[0]))); }
+GEN_DEVICE half second_of(half2 x) { return half::from_bits(bits<uint16>(static_cast<_Float16>(x[1]))); }
+}  // namespace detail
+
+GEN_DEVICE half2 fma(half2 a, half2 b, half2 c) { return __builtin_elementwise_fma(a, b, c); }
+#if __has_builtin(__builtin_elementwise_minimum)
+GEN_DEVICE half2 min(half2 a, half2 b) { return __builtin_elementwise_minimum(a, b); }
+GEN_DEVICE half2 max(half2 a, half2 b) { return __builtin_elementwise_maximum(a, b); }
+#else
+GEN_DEVICE half2 min(half2 a, half2 b) { return a < b || a != a ? a : b; }
+GEN_DEVICE half2 max(half2 a, half2 b) { return a > b || a != a ? a : b; }
+#endif
+#elif GEN_NVIDIA
 /// Two halves in a register.
 struct half2
 {
     uint32 word;
 };
 
-#if GEN_AMD
 namespace detail {
-typedef _Float16 halves __attribute__((ext_vector_type(2)));
-GEN_DEVICE halves values(half2 x) { return bits<halves>(x.word); }
-GEN_DEVICE half2 pair(halves x) { return {bits<uint32>(x)}; }
+GEN_DEVICE half2 pair(half first, half second) { return {first.word | static_cast<uint32>(second.word) << 16}; }
+GEN_DEVICE half first_of(half2 x) { return half::from_bits(static_cast<uint16>(x.word)); }
+GEN_DEVICE half second_of(half2 x) { return half::from_bits(static_cast<uint16>(x.word >> 16)); }
 }  // namespace detail
 
-GEN_DEVICE half2 operator+(half2 a, half2 b) { return detail::pair(detail::values(a) + detail::values(b)); }
-GEN_DEVICE half2 operator-(half2 a, half2 b) { return detail::pair(detail::values(a) - detail::values(b)); }
-GEN_DEVICE half2 operator*(half2 a, half2 b) { return detail::pair(detail::values(a) * detail::values(b)); }
-GEN_DEVICE half2 fma(half2 a, half2 b, half2 c)
-{
-    return detail::pair(__builtin_elementwise_fma(detail::values(a), detail::values(b), detail::values(c)));
-}
-#if __has_builtin(__builtin_elementwise_minimum)
-GEN_DEVICE half2 min(half2 a, half2 b)
-{
-    return detail::pair(__builtin_elementwise_minimum(detail::values(a), detail::values(b)));
-}
-GEN_DEVICE half2 max(half2 a, half2 b)
-{
-    return detail::pair(__builtin_elementwise_maximum(detail::values(a), detail::values(b)));
-}
-#else
-GEN_DEVICE half2 min(half2 a, half2 b)
-{
-    const detail::halves x = detail::values(a), y = detail::values(b);
-    return detail::pair(x < y || x != x ? x : y);
-}
-GEN_DEVICE half2 max(half2 a, half2 b)
-{
-    const detail::halves x = detail::values(a), y = detail::values(b);
-    return detail::pair(x > y || x != x ? x : y);
-}
-#endif
-#else
-#define GEN_HALF2(name, instruction)                                                            \
-    GEN_DEVICE half2 name(half2 a, half2 b)                                                     \
-    {                                                                                           \
-        half2 result;                                                                           \
+#define GEN_HALF2(name, instruction)                                                    \
+    GEN_DEVICE half2 name(half2 a, half2 b)                                             \
+    {                                                                                   \
+        half2 result;                                                                   \
         asm(instruction " %0, %1, %2;" : "=r"(result.word) : "r"(a.word), "r"(b.word)); \
-        return result;                                                                          \
+        return result;                                                                  \
     }
 GEN_HALF2(operator+, "add.rn.f16x2")
 GEN_HALF2(operator-, "sub.rn.f16x2")
@@ -974,7 +965,6 @@ GEN_DEVICE half2 fma(half2 a, half2 b, half2 c)
     asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(result.word) : "r"(a.word), "r"(b.word), "r"(c.word));
     return result;
 }
-#endif
 #endif
 
 namespace detail {
@@ -998,10 +988,9 @@ GEN_DEVICE auto each_of_halves(F f, const X&... x)
     return result;
 }
 #else
-GEN_DEVICE half2 halves_at(half low, half high) { return {low.word | static_cast<uint32>(high.word) << 16}; }
 template <int N>
-GEN_DEVICE half2 halves_at(const array<half, N>& x, int i) { return halves_at(x[i], x[i + 1 < N ? i + 1 : i]); }
-GEN_DEVICE half2 halves_at(half x, int) { return halves_at(x, x); }
+GEN_DEVICE half2 halves_at(const array<half, N>& x, int i) { return pair(x[i], x[i + 1 < N ? i + 1 : i]); }
+GEN_DEVICE half2 halves_at(half x, int) { return pair(x, x); }
 
 // f of the elements of arrays, two at a time, the last of an odd number twice; a half alone stands beside each.
 template <class F, class... X>
@@ -1010,9 +999,9 @@ GEN_DEVICE auto each_of_halves(F f, const X&... x)
     array<half, (count_of<X> | ...)> result;
     GEN_UNROLL
     for (int i = 0; i < result.size(); i += 2) {
-        const half2 pair = f(halves_at(x, i)...);
-        result[i] = half::from_bits(static_cast<uint16>(pair.word));
-        if (i + 1 < result.size()) result[i + 1] = half::from_bits(static_cast<uint16>(pair.word >> 16));
+        const half2 two = f(halves_at(x, i)...);
+        result[i] = first_of(two);
+        if (i + 1 < result.size()) result[i + 1] = second_of(two);
     }
     return result;
 }
@@ -2290,8 +2279,9 @@ GEN_DEVICE typename Op::acc lane_reduce(const array<typename Op::acc, N>& values
         array<half2, (N + 1) / 2> pairs;
         GEN_UNROLL
         for (int i = 0; i < pairs.size(); i++) pairs[i] = detail::halves_at(values, 2 * i);
-        const uint32 last = lane_reduce<Pairs>(pairs).word;
-        return half::from_bits(static_cast<uint16>(Op::combine(half2{last}, half2{last >> 16}).word));
+        const half2 last = lane_reduce<Pairs>(pairs);
+        const half second = detail::second_of(last);
+        return detail::first_of(Op::combine(last, detail::pair(second, second)));
 #endif
     } else {
         constexpr int chains = N > 16 ? 8 : (N + 1) / 2;

@@ -89,6 +89,21 @@ static int run(void (*given)(void* const*), void* const* values, unsigned groups
 
 }  // namespace fake
 
+// What g++ lacks of clang's vectors.
+#ifndef __clang__
+namespace fake {
+typedef _Float16 halves __attribute__((vector_size(4)));
+static halves fma(halves a, halves b, halves c)
+{
+    const float x = __builtin_fmaf(a[0], b[0], c[0]), y = __builtin_fmaf(a[1], b[1], c[1]);
+    return halves{static_cast<_Float16>(x), static_cast<_Float16>(y)};
+}
+}  // namespace fake
+
+#define ext_vector_type(count) vector_size(2 * count)
+#define __builtin_elementwise_fma(a, b, c) fake::fma(a, b, c)
+#endif
+
 #define __HIP__ 1
 #define __builtin_amdgcn_workgroup_id_x() fake::group
 #define __builtin_amdgcn_workitem_id_x() fake::running
