@@ -26,6 +26,7 @@ from genrw.grammar.expr_tree import Const, Name
 from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
 
 LONGEST = 9
+MOST_AXES = 4
 _MOST_OPERANDS = 4
 _ATTRIBUTE_TRIES = 8
 _WIDEST_SHARE = 32
@@ -62,6 +63,7 @@ class Instances:
     missing: bool = False
     longest: int = LONGEST
     narrow: bool = False
+    most_axes: int = MOST_AXES
     modules: list[Module] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -106,7 +108,8 @@ class _Draw:
     def __init__(self, source: Instances, variant: Variant, hint: Hint, random: Choices) -> None:
         self.library, self.rule, self.variant = source.library, source.rule, variant
         self.hint, self.random, self.wanted = hint, random, random.wanted
-        self.missing, self.odd, self.longest = source.missing, source.odd, source.longest
+        self.missing, self.odd = source.missing, source.odd
+        self.longest, self.most_axes = source.longest, source.most_axes
         self.index_sizes, self.stage, self.in_kernel = source.index_sizes, source.stage, source.in_kernel
         self.shrunk = self._shrunk()
         self.lens = self._base_lens()
@@ -157,10 +160,11 @@ class _Draw:
         return found
 
     def _base_lens(self) -> tuple[int, ...]:
-        found = [n.type.lens for n in self.hint.values.values() if n.type.sort == "tensor"]
+        given = [n.type.lens for n in self.hint.values.values() if n.type.sort == "tensor"]
+        found = [lens for lens in given if len(lens) <= self.most_axes]
         if found and self.random.random() < 0.6:
             return tuple(self.shrunk.get(n, n) for n in self.random.choice(found))
-        rank = self.random.choice((0, 1, 1, 2, 2, 2, 3, 3, 4))
+        rank = min(self.most_axes, self.random.choice((0, 1, 1, 2, 2, 2, 3, 3, 4)))
         return tuple(min(self.longest, self.random.choice((1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 4))) for _ in range(rank))
 
     def instance(self) -> Instance:
@@ -402,13 +406,14 @@ class _Draw:
         """A tensor of about the usual lengths: the same, one that repeats, or another; sometimes with strides."""
         random = self.random
         lens = self.lens
-        if hint is not None and hint.type.sort == "tensor" and random.random() < 0.6:
-            lens = tuple(self.shrunk.get(n, n) for n in hint.type.lens)
+        given = hint.type.lens if hint is not None and hint.type.sort == "tensor" else None
+        if given is not None and len(given) <= self.most_axes and random.random() < 0.6:
+            lens = tuple(self.shrunk.get(n, n) for n in given)
         chance = random.random()
         if chance < 0.15:
             lens = tuple(1 if random.random() < 0.4 else n for n in lens)[random.choice((0, 0, 1)) :]
         elif chance < 0.3:
-            lens = tuple(random.randint(1, self.longest) for _ in range(random.randint(0, 4)))
+            lens = tuple(random.randint(1, self.longest) for _ in range(random.randint(0, self.most_axes)))
         elif chance < 0.33 and lens:
             lens = tuple(0 if d == 0 else n for d, n in enumerate(lens))
         strides = self.attributes.strides(lens) if lens and random.random() < 0.25 else None

@@ -7,10 +7,11 @@ from dataclasses import replace
 from itertools import islice
 
 from genrw.engine.verify.choices import Choices
-from genrw.engine.verify.instances import Instance, NoInstance
+from genrw.engine.verify.instances import MOST_AXES, Instance, NoInstance
 from genrw.engine.verify.trial import Failure, Trial, Tried, kind_of
 
-_LENGTHS = (1, 2, 3, 5, 9)
+_SIZES = ((1, 1), (1, 2), (2, 1), (2, 2), (3, MOST_AXES), (5, MOST_AXES), (9, MOST_AXES))
+"""The most elements of an axis, and the most axes."""
 _DRAWS, _ENOUGH = 250, 6
 _WIDTHS = (16, 4, 1)
 _MOST = 1200
@@ -18,20 +19,20 @@ _MOST = 1200
 
 
 def smallest(trial: Trial, first: Failure) -> Failure:
-    """A failure for the same reason, of axes as short as there are any, from whose choices none can be left out or lowered
-    to make it smaller."""
-    usual = trial.instances.longest
+    """A failure for the same reason, of as few and short axes as there are any, from whose choices none can be left out or
+    lowered to make it smaller."""
+    usual = trial.instances.longest, trial.instances.most_axes
     try:
-        for longest in _LENGTHS:
-            trial.instances.longest = longest
-            seed = f"{first.seed}/{longest}"
+        for longest, axes in _SIZES:
+            trial.instances.longest, trial.instances.most_axes = longest, axes
+            seed = f"{first.seed}/{longest}/{axes}"
             drawn = (_of(trial, i, c, first, f"{seed}/{n}") for n, c, i in trial.instances.drawn(seed, _DRAWS))
             found = list(islice((f for f in drawn if f is not None), _ENOUGH))
             if found:
                 return _lowered(trial, min(found, key=_size))
         return first
     finally:
-        trial.instances.longest = usual
+        trial.instances.longest, trial.instances.most_axes = usual
 
 
 def _lowered(trial: Trial, first: Failure) -> Failure:
