@@ -195,10 +195,12 @@ class _Encoder:
         demand = egg.Expr_(self.span, self.call(demand_table(len(inputs)), self.integer(self.number), *terms))
         outs = [self.var(f"o:{i}") for i in range(len(self.outputs))]
         answer = egg.Fact(self.call(answer_table(len(inputs), len(outs)), self.integer(self.number), *terms, *outs))
-        # The answer is first: where there is none, as for most rules, egglog looks at nothing else.
+        # The answer comes early: where there is none, as for most rules, egglog looks no further. But not first: egglog
+        # would begin with all answers where there are many.
+        root, *others = self.facts
         commands = [
             self._rule(ASKING, self.facts, [demand]),
-            self._rule("", [answer, *self.facts], self._head(right)),
+            self._rule("", [root, answer, *others], self._head(right)),
         ]
         names = any(kind == "operator" for kind, _ in self.outputs)
         return Encoded(
