@@ -16,7 +16,6 @@ from genrw.grammar.diagnostics import error
 
 if TYPE_CHECKING:
     from genrw.codegen.gpu_runtime import GpuRuntime
-    from genrw.codegen.printer import KernelSource
     from genrw.program import Program
 
 Prepared = Callable[..., dict[str, Any]]
@@ -29,6 +28,8 @@ class Device(Protocol):
     name: str
     default_target: str
     """What programs are lowered for that name no target."""
+    settings: tuple[str, ...]
+    """What a prepared program takes besides arrays."""
 
     @property
     def model(self) -> str:
@@ -42,17 +43,15 @@ class HostDevice:
 
     name = "host"
     default_target = "host"
+    settings = ("threads", "order", "poison")
 
     @cached_property
     def model(self) -> str:
         return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
 
     def prepare(self, program: Program) -> Prepared:
-        return self.load(program, program.kernels())
-
-    def load(self, program: Program, kernels: list[KernelSource]) -> Prepared:
-        """The same for kernels that are printed already."""
-        return HostSequence([HostProgram.compile(source) for source in kernels], program)
+        kernels = [HostProgram.compile(source) for source in program.kernels()]
+        return HostSequence(kernels, program)
 
 
 class InterpretDevice:
@@ -60,6 +59,7 @@ class InterpretDevice:
 
     name = "interpret"
     default_target = "host"
+    settings = ("precise",)
     model = "interpret"
 
     def prepare(self, program: Program) -> Prepared:

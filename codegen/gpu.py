@@ -15,7 +15,7 @@ import numpy as np
 from genrw.codegen.compilers import device_header
 from genrw.codegen.devices import Prepared
 from genrw.codegen.given import given_inputs
-from genrw.codegen.gpu_arrays import DeviceArray, DeviceView, device_view, packed_strides
+from genrw.codegen.gpu_arrays import DeviceArray, DeviceView, device_view, packed_strides, stream_address
 from genrw.codegen.gpu_runtime import GpuRuntime
 from genrw.codegen.layout import Array, check_array, from_memory, memory_size, to_memory
 from genrw.codegen.printer import Argument, KernelSource
@@ -32,7 +32,10 @@ _ALIGNMENT = 16
 
 
 class GpuDevice:
-    """A GPU as a device. Settings of a prepared program: `stream`, an address; `out`, arrays of the GPU by result."""
+    """A GPU as a device. Settings of a prepared program: `stream`, on which it is to run; `out`, arrays of the GPU by
+    result."""
+
+    settings = ("stream", "out")
 
     def __init__(self, runtime: GpuRuntime) -> None:
         self.runtime = runtime
@@ -127,7 +130,8 @@ class GpuProgram:
     """A program that is loaded on a GPU, called on arrays by name.
 
     Arrays of the GPU are used where they lie; numpy arrays are copied there. Results come as the inputs do: numpy
-    arrays where all inputs are, else arrays of the GPU.
+    arrays where all inputs are, else arrays of the GPU. Kernels are done when a call returns, unless it was given a
+    stream and gives arrays of the GPU: these are then for what the stream does next.
     """
 
     def __init__(self, runtime: GpuRuntime, program: Program, kernels: Sequence[KernelSource]) -> None:
@@ -135,6 +139,7 @@ class GpuProgram:
         self.kernels = GpuKernel.load_all(runtime, program, kernels)
         self.launches = program.launches()
         self._copies: dict[str, Memory] = {}
+        self._under_way: tuple[int, Any] | None = None
 
     @cached_property
     def _scratch(self) -> list[Memory]:
@@ -142,19 +147,40 @@ class GpuProgram:
         return [Memory(self.runtime, size) for size in self.launches.scratch]
 
     def __call__(
-        self, inputs: Mapping[str, Any], *, stream: int = 0, out: Mapping[str, Any] | None = None
+        self, inputs: Mapping[str, Any], *, stream: object = None, out: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        inputs = given_inputs(self.program, inputs)
-        given = {name: self._input(name, value, stream) for name, value in inputs.items()}
+        inputs, where = given_inputs(self.program, inputs), stream_address(stream)
+        self._follow_calls(where)
+        given = {name: self._input(name, value, where) for name, value in inputs.items()}
         on_gpu = bool(out) or any(isinstance(value, DeviceView) for value in given.values())
-        arguments = _Arguments(self, given, out or {}, stream)
+        waits = stream is None or not on_gpu
+        arguments = _Arguments(self, given, out or {}, where)
         for step in self.launches.steps:
             kernel = self.kernels[step.kernel]
-            kernel.launch([arguments.pointer(a, step.places[a.parameter]) for a in kernel.source.arguments], stream)
+            kernel.launch([arguments.pointer(a, step.places[a.parameter]) for a in kernel.source.arguments], where)
         made = [arguments.results[number] for number in self.launches.results]
+        if waits:
+            self._finish(where)
+        else:
+            self._leave(where, made)
         results = dict(zip(self.program.results, made, strict=True))
-        self._finish(stream)
         return results if on_gpu else {name: array.numpy() for name, array in results.items()}
+
+    def _follow_calls(self, stream: int) -> None:
+        """Have a stream wait for what calls on another one still do with memory that all calls share."""
+        if self._under_way is not None and self._under_way[0] != stream:
+            self.runtime.wait_for(self._under_way[1], stream)
+            self._under_way = None
+
+    def _leave(self, stream: int, made: Sequence[DeviceArray]) -> None:
+        """Leave kernels under way on a stream."""
+        for array in made:
+            array.stream = stream
+        if self._under_way is not None:
+            self.runtime.forget(self._under_way[1])
+            self._under_way = None
+        if self.launches.scratch or self._copies:
+            self._under_way = stream, self.runtime.mark(stream)
 
     def _finish(self, stream: int) -> None:
         """Wait for the kernels: what went wrong in one of them is known by then."""
@@ -187,8 +213,12 @@ class GpuProgram:
             return array
         self._check(f"input `{name}`", view, type_.dtype, type_.lens, type_.layout)
         if view.stream is not None and view.stream != stream:
-            self.runtime.wait_for(view.stream, stream)
+            self._follow(view.stream, stream)
         return view
+
+    def _follow(self, other: int, stream: int) -> None:
+        """Have a stream wait for what another one has to do up to now."""
+        self.runtime.wait_for(self.runtime.mark(other), stream)
 
     def _check(self, what: str, view: DeviceView, dtype: str, lens: tuple[int, ...], strides: tuple[int, ...]) -> None:
         """GenrwError for a GPU's array that kernels cannot use as it lies."""
@@ -231,11 +261,12 @@ class GpuProgram:
             runtime.number,
             self._copied,
             owner,
+            follow=self._follow,
         )
 
     def _copied(self, array: DeviceArray) -> Array:
         memory = np.empty(memory_size(array.lens, array.strides), numpy_dtype(array.dtype))
-        self.runtime.read(memory, array.pointer, 0)
+        self.runtime.read(memory, array.pointer, array.stream or 0)
         return from_memory(memory, array.lens, array.strides)
 
 

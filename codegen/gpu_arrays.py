@@ -17,6 +17,9 @@ from genrw.grammar.diagnostics import error
 # DLDeviceType of dlpack.h
 CUDA, ROCM = 2, 10
 _GPU_DEVICES = (CUDA, ROCM)
+LEGACY_STREAM, _NO_STREAM = 1, -1
+"""What protocols call CUDA's default stream, which is 0 to its driver; and one that nobody is to wait for."""
+
 # DLDataTypeCode of dlpack.h
 _CODES = {"int": 0, "uint": 1, "float": 2, "bool": 6}
 _BFLOAT = 4
@@ -48,6 +51,19 @@ def device_view(name: str, value: Any, stream: int) -> DeviceView | None:
         return _from_dlpack(name, value, stream)
     interface = getattr(value, "__cuda_array_interface__", None)
     return None if interface is None else _from_interface(name, value, interface)
+
+
+def stream_address(given: Any) -> int:
+    """The address of a caller's stream: the address itself, a stream of PyTorch's or CuPy's, or one that tells it by
+    `__cuda_stream__`; 0 for None."""
+    if hasattr(given, "__cuda_stream__"):
+        return int(given.__cuda_stream__()[1])
+    address = getattr(given, "cuda_stream", getattr(given, "ptr", given))
+    if address is not None and not isinstance(address, int):
+        raise error(
+            f"a stream is not {type(given).__name__}", remedy="give its address, or an object with `__cuda_stream__`"
+        )
+    return address or 0
 
 
 def packed_strides(lens: tuple[int, ...]) -> tuple[int, ...]:
@@ -145,7 +161,8 @@ class DeviceArray:
     """A result in a GPU's memory. `numpy()` copies it; other libraries take it as it is, by DLPack or
     `__cuda_array_interface__`. Its memory is freed when nobody holds it any more.
 
-    `kind` is DLPack's number for the sort of device; strides are in elements.
+    `kind` is DLPack's number for the sort of device; strides are in elements. `stream` is the stream whose work makes it,
+    None where that is done; `follow` has another stream wait for that.
     """
 
     pointer: int
@@ -156,6 +173,8 @@ class DeviceArray:
     device: int
     read: Callable[[DeviceArray], Array] = field(repr=False)
     owner: object = field(repr=False)
+    stream: int | None = None
+    follow: Callable[[int, int], None] | None = field(default=None, repr=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -170,13 +189,18 @@ class DeviceArray:
         dtype = numpy_dtype(self.dtype)
         strides = tuple(s * dtype.itemsize for s in self.strides)
         data = (self.pointer, False)
-        return {"shape": self.lens, "typestr": dtype.str, "data": data, "strides": strides, "version": 3}
+        stream = None if self.stream is None else self.stream or LEGACY_STREAM
+        told = {"shape": self.lens, "typestr": dtype.str, "data": data, "strides": strides, "version": 3}
+        return told | {"stream": stream}
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.kind, self.device
 
-    def __dlpack__(self, *, stream: object = None, **_: object) -> object:
-        """A DLPack capsule. Results are complete when they are handed out, so no stream has to wait."""
+    def __dlpack__(self, *, stream: int | None = None, **_: object) -> object:
+        """A DLPack capsule; `stream`, by DLPack's numbers, waits for what is under way."""
+        taker = 0 if stream in (None, LEGACY_STREAM) else stream
+        if self.stream is not None and self.follow is not None and taker not in (_NO_STREAM, self.stream):
+            self.follow(self.stream, taker)
         rank = len(self.lens)
         shape, strides = (ctypes.c_int64 * rank)(*self.lens), (ctypes.c_int64 * rank)(*self.strides)
         code, bits = _code_and_bits(self.dtype)

@@ -132,13 +132,23 @@ class GpuRuntime(ABC):
         self.enter()
         self.do("synchronize", "the GPU reports a fault", stream)
 
-    def wait_for(self, other: int, stream: int) -> None:
-        """Have a stream wait for what another one has to do up to now."""
+    def mark(self, stream: int) -> Any:
+        """A mark behind all that a stream has to do up to now."""
         self.enter()
         event = self.do("event", "the GPU has no events left", 0)
-        self.do("record", "the stream of an input cannot be used", event, other)
-        self.do("wait", "the stream cannot wait", stream, event, 0)
-        self.do("free event", "an event cannot be freed", event)
+        self.do("record", "the stream cannot be used", event, stream)
+        return event
+
+    def wait_for(self, mark: Any, stream: int) -> None:
+        """Have a stream wait for what lies before a mark, which is gone then."""
+        self.enter()
+        self.do("wait", "the stream cannot wait", stream, mark, 0)
+        self.forget(mark)
+
+    def forget(self, mark: Any) -> None:
+        """Give a mark back that nobody is to wait for."""
+        self.enter()
+        self.do("free event", "an event cannot be freed", mark)
 
     def times(self, run: Callable[[int], None], count: int) -> list[float]:
         """The times in microseconds that `count` runs take on the GPU, between events on a stream of their own."""

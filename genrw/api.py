@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from genrw.executable import Executable
 
 Folders = Sequence[str | Path]
-HOST_TARGET = "host"
 
 # What a file's path does not hold and every program does: a line end or a call.
 _TEXT = re.compile(r"[\n(]")
@@ -108,14 +107,20 @@ def source_text(program: Program) -> str:
     return "\n".join(kernel.text for kernel in program.kernels())
 
 
-def compile(program: Program | str | Path, target: str | None = None, **settings: Any) -> Executable:
-    """Compile the program for the CPU: as a target's kernels, by default the CPU's own.
+def compile(
+    program: Program | str | Path, target: str | None = None, *, device: str = "host", **settings: Any
+) -> Executable:
+    """Compile the program for a device: the CPU, as a target's kernels, by default its own; or a GPU, `hip` or `cuda`, with
+    `:N` for the one of a number.
 
-    The result is called on arrays: in the parameters' order or by their names. Settings are those of `load`.
+    The result is called on arrays, in the parameters' order or by their names: numpy's, or on a GPU any that lie there and
+    say so by DLPack or `__cuda_array_interface__`. Settings are those of `load`. GenrwError if there is no such device.
     """
+    from genrw.codegen.devices import find_device
     from genrw.executable import Executable
 
-    return Executable(_loaded(program, {"target": target, **settings}, HOST_TARGET))
+    found = find_device(device)
+    return Executable(_loaded(program, {"target": target, **settings}, found.default_target), found)
 
 
 def _loaded(

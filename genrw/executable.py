@@ -5,35 +5,40 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from genrw.codegen.devices import HostDevice
+from genrw.codegen.devices import Device
 from genrw.codegen.launch import Built, launch_table
-from genrw.codegen.layout import Array
+from genrw.codegen.printer import KernelSource
 from genrw.grammar.diagnostics import error
 from genrw.program import Program
 from genrw.tuned import with_winners
 
 
 class Executable:
-    """A program compiled for the CPU, called on arrays of the parameters' types and shapes.
+    """A program compiled for a device, called on arrays of the parameters' types and shapes.
 
     `source` is its HIP C++; `launch` describes its kernels as `launch.json` does.
     """
 
-    def __init__(self, program: Program) -> None:
-        device = HostDevice()
-        self.program = with_winners(program, device.model)
-        self._kernels = self.program.kernels()
-        self._run = device.load(self.program, self._kernels)
+    def __init__(self, program: Program, device: Device) -> None:
+        self.program, self.device = with_winners(program, device.model), device
+        self._run = device.prepare(self.program)
 
-    def __call__(self, *arrays: object, **named: object) -> Array | tuple[Array, ...]:
-        """The program's results: one array, or a tuple in the order in which the program returns them."""
-        results = tuple(self.run(self._bind(arrays, named)).values())
+    def __call__(self, *arrays: object, **named: object) -> Any:
+        """The program's results: one array, or a tuple in the order in which the program returns them. Names that are no
+        parameters are the device's settings, as for `run`."""
+        settings = {name: named.pop(name) for name in self.device.settings if name in named and name not in self.inputs}
+        results = tuple(self.run(self._bind(arrays, named), **settings).values())
         return results[0] if len(results) == 1 else results
 
-    def run(self, inputs: dict[str, object], **settings: Any) -> dict[str, Array]:
-        """The results by name, for arrays by name. Settings are the host device's: `threads`, `order`, and `poison`, which
-        fills results before the run with a pattern that shows where nothing was written, and is off here."""
-        return self._run(inputs, **{"poison": False, **settings})
+    def run(self, inputs: dict[str, object], **settings: Any) -> dict[str, Any]:
+        """The results by name, for arrays by name.
+
+        Settings of the CPU: `threads`, `order`, and `poison`, which fills results before the run with a pattern that shows
+        where nothing was written, and is off here. Of a GPU: `stream`, on which to run, and `out`, arrays by result that
+        take the results. Given a stream, results on the GPU are for what that stream does next; without, they are done.
+        """
+        usual = {"poison": False} if "poison" in self.device.settings else {}
+        return self._run(inputs, **{**usual, **settings})
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -44,6 +49,10 @@ class Executable:
     def results(self) -> tuple[str, ...]:
         """The names of the results, in order."""
         return tuple(self.program.results)
+
+    @cached_property
+    def _kernels(self) -> list[KernelSource]:
+        return self.program.kernels()
 
     @cached_property
     def source(self) -> str:

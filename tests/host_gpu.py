@@ -35,7 +35,9 @@ class HostGpu(GpuRuntime):
 
     def __init__(self) -> None:
         self.built: list[KernelSource] = []
+        self.marks: list[int] = []
         self.waits: list[tuple[int, int]] = []
+        self.finished: list[int] = []
         self.memory: dict[int, Array] = {}
         self.failing = False
 
@@ -81,10 +83,18 @@ class HostGpu(GpuRuntime):
         return [20.0 * (i + 1) for i in range(count)]
 
     def synchronize(self, stream: int) -> None:
-        pass
+        self.finished.append(stream)
 
-    def wait_for(self, other: int, stream: int) -> None:
-        self.waits.append((other, stream))
+    def mark(self, stream: int) -> Any:
+        self.marks.append(stream)
+        return stream
+
+    def wait_for(self, mark: Any, stream: int) -> None:
+        self.waits.append((mark, stream))
+        self.forget(mark)
+
+    def forget(self, mark: Any) -> None:
+        self.marks.remove(mark)
 
     def said(self, status: Any) -> str:
         return str(status)

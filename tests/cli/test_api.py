@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import SOFTMAX
+from host_gpu import HostGpu
 
 import genrw
 
@@ -88,6 +89,33 @@ def test_compile_for_a_gpu_emulates_it(target: str) -> None:
     softmax = genrw.compile(SOFTMAX, target)
     x = np.random.default_rng(0).normal(size=(8, 100)).astype(np.float16)
     np.testing.assert_allclose(softmax(x).sum(axis=1), 1, rtol=1e-2)
+
+
+def test_compile_for_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = HostGpu()
+    monkeypatch.setattr("genrw.codegen.devices.open_gpu", lambda *_: gpu)
+    add = genrw.compile(ADD, device="hip:1")
+    assert add.program.options.target == gpu.arch
+    assert np.array_equal(add(X, Y), X + Y)
+    assert np.array_equal(add(X, y=Y, stream=7), X + Y)
+    assert gpu.finished == [0, 7]
+    with pytest.raises(genrw.GenrwError, match="kernels for sm_90 do not run on the device hip"):
+        genrw.compile(ADD, "sm_90", device="hip")
+
+
+def test_a_device_has_settings() -> None:
+    assert np.array_equal(genrw.compile(ADD)(X, Y, threads=1, order=3), X + Y)
+    precise = genrw.compile(ADD, device="interpret")(X, Y, precise=True)
+    assert precise.dtype == np.float64
+    with pytest.raises(genrw.GenrwError, match="the program has no input `stream`"):
+        genrw.compile(ADD)(X, Y, stream=7)
+    with pytest.raises(genrw.GenrwError, match="there is no device `gpu`"):
+        genrw.compile(ADD, device="gpu")
+
+
+def test_parameters_win_over_settings() -> None:
+    text = ADD.replace("x", "threads")
+    assert np.array_equal(genrw.compile(text)(threads=X, y=Y), X + Y)
 
 
 def test_arrays_may_lie_in_any_layout() -> None:

@@ -141,6 +141,72 @@ def test_streams(gpu: HostGpu, program: GpuProgram) -> None:
     assert lent.streams == [5]
 
 
+def test_a_call_without_a_stream_is_done_when_it_returns(gpu: HostGpu, program: GpuProgram) -> None:
+    got = program({name: OnGpu(array) for name, array in inputs().items()})
+    assert gpu.finished == [0]
+    assert got["d"].stream is None
+    assert got["d"].__cuda_array_interface__["stream"] is None
+    np.from_dlpack(got["d"])
+    assert gpu.waits == []
+
+
+def test_a_stream_goes_on_by_itself(gpu: HostGpu, program: GpuProgram) -> None:
+    """Nobody waits for it; who takes a result on another stream has that wait."""
+    given = inputs()
+    got = program({name: OnGpu(array) for name, array in given.items()}, stream=5)
+    assert gpu.finished == []
+    assert got["d"].__cuda_array_interface__["stream"] == 5
+    for taker, waits in ((5, []), (-1, []), (None, [(5, 0)]), (1, [(5, 0)]), (6, [(5, 6)])):
+        gpu.waits.clear()
+        got["d"].__dlpack__(stream=taker)
+        assert gpu.waits == waits
+    assert gpu.marks == []
+    close(got, given)
+
+
+def test_numpy_waits_for_its_stream(gpu: HostGpu, program: GpuProgram) -> None:
+    got = program(inputs(), stream=5)
+    assert isinstance(got["d"], np.ndarray)
+    assert gpu.finished == [5]
+
+
+def test_calls_take_turns_with_the_memory_that_they_share(gpu: HostGpu, program: GpuProgram) -> None:
+    """A numpy input is copied to the same place by each call: no kernel may still read it."""
+    mixed = inputs() | {"x": OnGpu(inputs()["x"])}
+    program(mixed, stream=5)
+    program(mixed, stream=5)
+    assert gpu.waits == []
+    program(mixed, stream=6)
+    assert gpu.waits == [(5, 6)]
+    program(mixed)
+    assert gpu.waits == [(5, 6), (6, 0)]
+    assert gpu.marks == []
+
+
+class OfTorch:
+    cuda_stream = 5
+
+
+class OfCupy:
+    ptr = 5
+
+
+class ByProtocol:
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, 5
+
+
+@pytest.mark.parametrize("sort", [OfTorch, OfCupy, ByProtocol])
+def test_streams_of_libraries(program: GpuProgram, sort: Any) -> None:
+    got = program({name: OnGpu(array) for name, array in inputs().items()}, stream=sort())
+    assert got["d"].stream == 5
+
+
+def test_what_is_no_stream_is_refused(program: GpuProgram) -> None:
+    with pytest.raises(GenrwError, match="a stream is not str"):
+        program(inputs(), stream="5")
+
+
 REFUSED = {
     "type": (lambda a: OnGpu(a.astype(np.float64)), "input `x` is double, not float"),
     "shape": (lambda a: OnGpu(a[:5]), "input `x` has shape [5, 40], not [6, 40]"),

@@ -9,6 +9,7 @@ A block's first line says what it is:
     ```rw fails             declarations that are refused, followed by the ```text of the diagnostics
     ```console [first=N] [last=N]   commands after `$ ` and what they print, or its first and last lines around a …
     ```python               runs; where ```text output follows, prints that
+    ```python gpu           is Python; a GPU is needed to run it
     ```text, ```bash        are read by people only
 
 Blocks of a page run in order, in one folder with a copy of the examples; `file` writes a block into that folder.
@@ -113,6 +114,8 @@ class Page:
             self._declarations(block)
         elif block.language == "console":
             self._compare(block, "".join(_shown(block, command) for command in _commands(block.text)))
+        elif block.language == "python" and "gpu" in block.words:
+            compile(block.text, self.name, "exec")
         elif block.language == "python":
             self._python(block, after)
 
