@@ -979,12 +979,12 @@ template <int N>
 GEN_DEVICE float halves_at(const array<half, N>& x, int i) { return float(x[i]); }
 GEN_DEVICE float halves_at(half x, int) { return float(x); }
 
-// f of the elements, as floats: a loop of two at a time would not vectorise.
+// F of the elements, as floats: a loop of two at a time would not vectorise.
 template <class F, class... X>
-GEN_DEVICE auto each_of_halves(F f, const X&... x)
+GEN_DEVICE auto each_of_halves(const X&... x)
 {
     array<half, (count_of<X> | ...)> result;
-    for (int i = 0; i < result.size(); i++) result[i] = half(f(halves_at(x, i)...));
+    for (int i = 0; i < result.size(); i++) result[i] = half(F::of(halves_at(x, i)...));
     return result;
 }
 #else
@@ -992,20 +992,38 @@ template <int N>
 GEN_DEVICE half2 halves_at(const array<half, N>& x, int i) { return pair(x[i], x[i + 1 < N ? i + 1 : i]); }
 GEN_DEVICE half2 halves_at(half x, int) { return pair(x, x); }
 
-// f of the elements of arrays, two at a time, the last of an odd number twice; a half alone stands beside each.
+// F of the elements of arrays, two at a time, the last of an odd number twice; a half alone stands beside each.
 template <class F, class... X>
-GEN_DEVICE auto each_of_halves(F f, const X&... x)
+GEN_DEVICE auto each_of_halves(const X&... x)
 {
     array<half, (count_of<X> | ...)> result;
     GEN_UNROLL
     for (int i = 0; i < result.size(); i += 2) {
-        const half2 two = f(halves_at(x, i)...);
+        const half2 two = F::of(halves_at(x, i)...);
         result[i] = first_of(two);
         if (i + 1 < result.size()) result[i + 1] = second_of(two);
     }
     return result;
 }
 #endif
+
+// Not lambdas: some versions of NVRTC take these for functions of the host.
+#define GEN_OF_HALVES(name, parameters, result) \
+    struct name                                 \
+    {                                           \
+        template <class T>                      \
+        static GEN_DEVICE T of parameters       \
+        {                                       \
+            return result;                      \
+        }                                       \
+    };
+GEN_OF_HALVES(add_of, (T x, T y), x + y)
+GEN_OF_HALVES(sub_of, (T x, T y), x - y)
+GEN_OF_HALVES(mul_of, (T x, T y), x * y)
+GEN_OF_HALVES(fma_of, (T x, T y, T z), gen::fma(x, y, z))
+GEN_OF_HALVES(min_of, (T x, T y), gen::min(x, y))
+GEN_OF_HALVES(max_of, (T x, T y), gen::max(x, y))
+#undef GEN_OF_HALVES
 
 }  // namespace detail
 
@@ -1014,32 +1032,32 @@ namespace halves {
 template <class A, class B>
 GEN_DEVICE auto add(const A& a, const B& b)
 {
-    return detail::each_of_halves([](auto x, auto y) { return x + y; }, a, b);
+    return detail::each_of_halves<detail::add_of>(a, b);
 }
 template <class A, class B>
 GEN_DEVICE auto sub(const A& a, const B& b)
 {
-    return detail::each_of_halves([](auto x, auto y) { return x - y; }, a, b);
+    return detail::each_of_halves<detail::sub_of>(a, b);
 }
 template <class A, class B>
 GEN_DEVICE auto mul(const A& a, const B& b)
 {
-    return detail::each_of_halves([](auto x, auto y) { return x * y; }, a, b);
+    return detail::each_of_halves<detail::mul_of>(a, b);
 }
 template <class A, class B, class C>
 GEN_DEVICE auto fma(const A& a, const B& b, const C& c)
 {
-    return detail::each_of_halves([](auto x, auto y, auto z) { return gen::fma(x, y, z); }, a, b, c);
+    return detail::each_of_halves<detail::fma_of>(a, b, c);
 }
 template <class A, class B>
 GEN_DEVICE auto min(const A& a, const B& b)
 {
-    return detail::each_of_halves([](auto x, auto y) { return gen::min(x, y); }, a, b);
+    return detail::each_of_halves<detail::min_of>(a, b);
 }
 template <class A, class B>
 GEN_DEVICE auto max(const A& a, const B& b)
 {
-    return detail::each_of_halves([](auto x, auto y) { return gen::max(x, y); }, a, b);
+    return detail::each_of_halves<detail::max_of>(a, b);
 }
 }  // namespace halves
 
