@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from genrw.codegen.compilers import translation_unit
@@ -17,6 +17,8 @@ _PACKAGE = "cuda.bindings"
 _REMEDY = "pip install 'genrw[cuda]', on a machine with an NVIDIA GPU and its driver"
 _KNOWS_MINIMAL = (12, 4)
 """The first NVRTC that can leave out textures and device-side launches, which no kernel here has: 6 ms less."""
+_SHAPES = 1024
+"""How many shapes of launches are kept."""
 _STEPS = {
     "module": "cuModuleLoadData",
     "function": "cuModuleGetFunction",
@@ -58,6 +60,8 @@ class CudaRuntime(GpuRuntime):
         if number >= count:
             raise error(f"there is no NVIDIA GPU number {number}", remedy=f"there are {count}, counted from 0")
         self.number = number
+        # The bindings take longer to make one than to launch.
+        self._shape = lru_cache(_SHAPES)(self._new_shape)
         self._device = self.call("the GPU cannot be opened", driver.cuDeviceGet, number)
         self._context = self.call("the GPU cannot be opened", driver.cuDevicePrimaryCtxRetain, self._device)
         self.arch = f"sm_{self._attribute('MAJOR')}{self._attribute('MINOR')}"
@@ -98,15 +102,16 @@ class CudaRuntime(GpuRuntime):
         self.enter()
         parameters = (tuple(pointers), (ctypes.c_void_p,) * len(pointers))
         launch = self._driver.cuLaunchKernelEx
-        self.call("the launch failed", launch, self._shape(kernel, stream), function, parameters, 0)
+        shape = self._shape(kernel.groups, kernel.block, kernel.dynamic_lds_bytes, kernel.waits, stream)
+        self.call("the launch failed", launch, shape, function, parameters, 0)
 
-    def _shape(self, kernel: KernelSource, stream: int) -> Any:
+    def _new_shape(self, groups: int, block: int, lds_bytes: int, waits: bool, stream: int) -> Any:
         """How to launch a kernel: as soon as the stream's previous one lets it begin, if it waits for that one itself."""
         shape = self._driver.CUlaunchConfig()
-        shape.gridDimX, shape.gridDimY, shape.gridDimZ = kernel.groups, 1, 1
-        shape.blockDimX, shape.blockDimY, shape.blockDimZ = kernel.block, 1, 1
-        shape.sharedMemBytes, shape.hStream = kernel.dynamic_lds_bytes, stream
-        if kernel.waits:
+        shape.gridDimX, shape.gridDimY, shape.gridDimZ = groups, 1, 1
+        shape.blockDimX, shape.blockDimY, shape.blockDimZ = block, 1, 1
+        shape.sharedMemBytes, shape.hStream = lds_bytes, stream
+        if waits:
             shape.attrs, shape.numAttrs = [self._overlapping], 1
         return shape
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -66,6 +67,7 @@ def stream_address(given: Any) -> int:
     return address or 0
 
 
+@cache
 def packed_strides(lens: tuple[int, ...]) -> tuple[int, ...]:
     """Strides of a tensor without gaps, the last axis the fastest."""
     return tuple(prod(lens[d + 1 :]) for d in range(len(lens)))
@@ -124,19 +126,18 @@ def _from_dlpack(name: str, value: Any, stream: int) -> DeviceView:
     tensor = _Managed.from_address(_capsule_pointer(capsule, _NAME)).tensor
     lens = tuple(tensor.shape[: tensor.ndim])
     strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else packed_strides(lens)
-    dtype = _dlpack_dtype(tensor.dtype)
+    given = tensor.dtype
+    dtype = _dtypes_by_code().get((given.code, given.bits)) if given.lanes == 1 else None
     if dtype is None:
-        shown = f"DLPack code {tensor.dtype.code} of {tensor.dtype.bits} bits"
+        shown = f"DLPack code {given.code} of {given.bits} bits"
         raise error(f"input `{name}` has elements of type {shown}, which no kernel takes")
     # The capsule, left unconsumed, lets the tensor go when it goes itself.
     return DeviceView((tensor.data or 0) + tensor.byte_offset, dtype, lens, strides, int(number), None, capsule)
 
 
-def _dlpack_dtype(given: _DataType) -> str | None:
-    for name in DTYPES:
-        if given.lanes == 1 and _code_and_bits(name) == (given.code, given.bits):
-            return name
-    return None
+@cache
+def _dtypes_by_code() -> dict[tuple[int, int], str]:
+    return {_code_and_bits(name): name for name in DTYPES}
 
 
 def _code_and_bits(dtype: str) -> tuple[int, int]:
