@@ -43,7 +43,7 @@ class HostDevice:
 
     name = "host"
     default_target = "host"
-    settings = ("threads", "order", "poison")
+    settings: tuple[str, ...] = ("threads", "order", "poison")
 
     @cached_property
     def model(self) -> str:
@@ -59,7 +59,7 @@ class InterpretDevice:
 
     name = "interpret"
     default_target = "host"
-    settings = ("precise",)
+    settings: tuple[str, ...] = ("precise",)
     model = "interpret"
 
     def prepare(self, program: Program) -> Prepared:

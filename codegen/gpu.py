@@ -15,12 +15,13 @@ import numpy as np
 from genrw.codegen.compilers import device_header
 from genrw.codegen.devices import Prepared
 from genrw.codegen.given import given_inputs
-from genrw.codegen.gpu_arrays import DeviceArray, DeviceView, device_view, packed_strides, stream_address
+from genrw.codegen.gpu_arrays import DeviceArray, DeviceView, device_view, stream_address
 from genrw.codegen.gpu_runtime import GpuRuntime
 from genrw.codegen.layout import Array, check_array, from_memory, memory_size, to_memory
 from genrw.codegen.printer import Argument, KernelSource
 from genrw.engine.dtypes import DTYPES, numpy_dtype
 from genrw.engine.launches import INPUT, SCRATCH, Place
+from genrw.engine.types import packed_strides
 from genrw.grammar.cache import cache_folder, cache_key, read_entry, write_entry
 from genrw.grammar.diagnostics import GenrwError, error
 
@@ -35,7 +36,7 @@ class GpuDevice:
     """A GPU as a device. Settings of a prepared program: `stream`, on which it is to run; `out`, arrays of the GPU by
     result."""
 
-    settings = ("stream", "out")
+    settings: tuple[str, ...] = ("stream", "out")
 
     def __init__(self, runtime: GpuRuntime) -> None:
         self.runtime = runtime

@@ -6,13 +6,13 @@ import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from genrw.codegen.layout import Array
 from genrw.engine.dtypes import DTYPES, dtype_name, numpy_dtype
+from genrw.engine.types import packed_strides
 from genrw.grammar.diagnostics import error
 
 # DLDeviceType of dlpack.h
@@ -65,12 +65,6 @@ def stream_address(given: Any) -> int:
             f"a stream is not {type(given).__name__}", remedy="give its address, or an object with `__cuda_stream__`"
         )
     return address or 0
-
-
-@cache
-def packed_strides(lens: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of a tensor without gaps, the last axis the fastest."""
-    return tuple(prod(lens[d + 1 :]) for d in range(len(lens)))
 
 
 def _from_interface(name: str, value: Any, interface: dict[str, Any]) -> DeviceView:

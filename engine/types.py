@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 
 SORTS = ("tensor", "scalar", "array", "index", "buffer", "effect")
@@ -56,6 +57,7 @@ class Type:
 TYPE_MEMBERS = frozenset({"type", "rank", "strides", "packed", "lens", "elements", "size", "sort"})
 
 
+@cache
 def packed_strides(lens: tuple[int, ...]) -> tuple[int, ...]:
     """Row-major element strides."""
     strides = [1] * len(lens)
