@@ -16,6 +16,7 @@ from genrw.grammar.diagnostics import error
 
 if TYPE_CHECKING:
     from genrw.codegen.gpu_runtime import GpuRuntime
+    from genrw.codegen.printer import KernelSource
     from genrw.program import Program
 
 Prepared = Callable[..., dict[str, Any]]
@@ -50,8 +51,11 @@ class HostDevice:
         return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
 
     def prepare(self, program: Program) -> Prepared:
-        kernels = [HostProgram.compile(source) for source in program.kernels()]
-        return HostSequence(kernels, program)
+        return self.load(program, program.kernels())
+
+    def load(self, program: Program, kernels: list[KernelSource]) -> Prepared:
+        """The same for kernels that are printed already."""
+        return HostSequence([HostProgram.compile(source) for source in kernels], program)
 
 
 class InterpretDevice:

@@ -16,7 +16,7 @@ from genrw.codegen.compilers import device_header
 from genrw.codegen.devices import Prepared
 from genrw.codegen.given import given_inputs
 from genrw.codegen.gpu_arrays import DeviceArray, DeviceView, device_view, stream_address
-from genrw.codegen.gpu_runtime import GpuRuntime
+from genrw.codegen.gpu_runtime import GpuRuntime, Mark
 from genrw.codegen.layout import Array, check_array, from_memory, memory_size, to_memory
 from genrw.codegen.printer import Argument, KernelSource
 from genrw.engine.dtypes import DTYPES, numpy_dtype
@@ -140,7 +140,7 @@ class GpuProgram:
         self.kernels = GpuKernel.load_all(runtime, program, kernels)
         self.launches = program.launches()
         self._copies: dict[str, Memory] = {}
-        self._under_way: tuple[int, Any] | None = None
+        self._under_way: tuple[int, Mark] | None = None
 
     @cached_property
     def _scratch(self) -> list[Memory]:
@@ -177,11 +177,8 @@ class GpuProgram:
         """Leave kernels under way on a stream."""
         for array in made:
             array.stream = stream
-        if self._under_way is not None:
-            self.runtime.forget(self._under_way[1])
-            self._under_way = None
-        if self.launches.scratch or self._copies:
-            self._under_way = stream, self.runtime.mark(stream)
+        shared = self.launches.scratch or self._copies
+        self._under_way = (stream, self.runtime.mark(stream)) if shared else None
 
     def _finish(self, stream: int) -> None:
         """Wait for the kernels: what went wrong in one of them is known by then."""

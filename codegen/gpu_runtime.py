@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +14,13 @@ from genrw.codegen.printer import KernelSource
 from genrw.grammar.diagnostics import GenrwError, error
 
 _SHOWN_LOG = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Mark:
+    """A place in a stream's work, by an event that is freed when nobody holds the mark any more."""
+
+    event: Any
 
 
 class GpuRuntime(ABC):
@@ -132,23 +140,23 @@ class GpuRuntime(ABC):
         self.enter()
         self.do("synchronize", "the GPU reports a fault", stream)
 
-    def mark(self, stream: int) -> Any:
+    def mark(self, stream: int) -> Mark:
         """A mark behind all that a stream has to do up to now."""
         self.enter()
         event = self.do("event", "the GPU has no events left", 0)
+        mark = Mark(event)
+        weakref.finalize(mark, self._forget, event)
         self.do("record", "the stream cannot be used", event, stream)
-        return event
+        return mark
 
-    def wait_for(self, mark: Any, stream: int) -> None:
-        """Have a stream wait for what lies before a mark, which is gone then."""
+    def _forget(self, event: Any) -> None:
         self.enter()
-        self.do("wait", "the stream cannot wait", stream, mark, 0)
-        self.forget(mark)
+        self.do("free event", "an event cannot be freed", event)
 
-    def forget(self, mark: Any) -> None:
-        """Give a mark back that nobody is to wait for."""
+    def wait_for(self, mark: Mark, stream: int) -> None:
+        """Have a stream wait for what lies before a mark."""
         self.enter()
-        self.do("free event", "an event cannot be freed", mark)
+        self.do("wait", "the stream cannot wait", stream, mark.event, 0)
 
     def times(self, run: Callable[[int], None], count: int) -> list[float]:
         """The times in microseconds that `count` runs take on the GPU, between events on a stream of their own."""

@@ -6,12 +6,13 @@ A run takes 20 µs, the next one 20 µs longer, and so on.
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from genrw.codegen.gpu_runtime import GpuRuntime
+from genrw.codegen.gpu_runtime import GpuRuntime, Mark
 from genrw.codegen.host_program import HostProgram
 from genrw.codegen.layout import Array
 from genrw.codegen.printer import KernelSource
@@ -85,16 +86,14 @@ class HostGpu(GpuRuntime):
     def synchronize(self, stream: int) -> None:
         self.finished.append(stream)
 
-    def mark(self, stream: int) -> Any:
+    def mark(self, stream: int) -> Mark:
+        mark = Mark(stream)
         self.marks.append(stream)
-        return stream
+        weakref.finalize(mark, self.marks.remove, stream)
+        return mark
 
-    def wait_for(self, mark: Any, stream: int) -> None:
-        self.waits.append((mark, stream))
-        self.forget(mark)
-
-    def forget(self, mark: Any) -> None:
-        self.marks.remove(mark)
+    def wait_for(self, mark: Mark, stream: int) -> None:
+        self.waits.append((mark.event, stream))
 
     def said(self, status: Any) -> str:
         return str(status)
