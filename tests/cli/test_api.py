@@ -91,8 +91,9 @@ def test_compile_for_a_gpu_emulates_it(target: str) -> None:
     np.testing.assert_allclose(softmax(x).sum(axis=1), 1, rtol=1e-2)
 
 
-def test_compile_for_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compile_for_a_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     gpu = HostGpu()
+    monkeypatch.setenv("GENRW_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr("genrw.codegen.devices.open_gpu", lambda *_: gpu)
     add = genrw.compile(ADD, device="hip:1")
     assert add.program.options.target == gpu.arch
