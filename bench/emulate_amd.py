@@ -11,15 +11,13 @@ import importlib.util
 import multiprocessing
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "verify"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -28,8 +26,10 @@ from programs import PROGRAMS, softmax_program
 from support import differences, inputs_and_reference, load, schedules
 
 from genrw.codegen.amd import compile_amd
-from genrw.codegen.layout import from_memory, memory_size, poisoned, to_memory
-from genrw.codegen.printer import KernelSource
+from genrw.codegen.layout import Array, from_memory, memory_size, poisoned, to_memory
+from genrw.codegen.printer import Argument
+from genrw.engine.dtypes import numpy_dtype
+from genrw.engine.launches import INPUT, RESULT, SCRATCH, Place
 from genrw.program import Program
 
 TARGETS = ("gfx942", "gfx1100", "gfx1201")
@@ -151,29 +151,43 @@ def _outcome(case: Case) -> str:
     program = load(case.text, case.target, schedule=dict(case.schedule))
     inputs, want = inputs_and_reference(case.text)
     try:
-        got = [array for kernel in program.kernels() for array in _launch(kernel, case.target, inputs)]
+        got = _results(program, case.target, inputs)
     except Exception as problem:  # whatever the emulator raises is its answer
         return f"not run: {problem}"
     problems = differences(program, dict(zip(program.results, got, strict=True)), want)
     return "wrong: " + "; ".join(f"{name} {message}" for name, message in problems.items()) if problems else RIGHT
 
 
-def _launch(source: KernelSource, arch: str, inputs: Mapping[str, Any]) -> list[np.ndarray[Any, Any]]:
-    """The arrays that a kernel writes, in the order of its arguments."""
-    memories = [
-        poisoned(a.dtype, memory_size(a.lens, a.strides))
-        if a.written
-        else to_memory(inputs[a.parameter], a.strides).copy()
-        for a in source.arguments
-    ]
-    if source.groups:
-        code = compile_amd(source.text, arch, source.wave_size, source.name)
-        _emulators[0](code.blob, source.name, source.groups, source.block, memories)
-    return [
-        from_memory(memory, a.lens, a.strides)
-        for a, memory in zip(source.arguments, memories, strict=True)
-        if a.written
-    ]
+def _results(program: Program, arch: str, inputs: Mapping[str, Any]) -> list[Array]:
+    """The results of a program in order, its kernels run one after the other."""
+    launches, kernels = program.launches(), program.kernels()
+    memory: dict[Place, Array] = {}
+    arguments: dict[int, Argument] = {}
+    for step in launches.steps:
+        kernel = kernels[step.kernel]
+        places = [(step.places[a.parameter], a) for a in kernel.arguments]
+        for place, argument in places:
+            if place not in memory:
+                memory[place] = _memory(program, launches.scratch, place, argument, inputs)
+            if place.kind == RESULT:
+                arguments[place.number] = argument
+        if kernel.groups:
+            code = compile_amd(kernel.text, arch, kernel.wave_size, kernel.name)
+            taken = [memory[place].view(numpy_dtype(a.dtype)) for place, a in places]
+            _emulators[0](code.blob, kernel.name, kernel.groups, kernel.block, taken)
+    found = ((memory[Place(RESULT, n)], arguments[n]) for n in launches.results)
+    return [from_memory(made, a.lens, a.strides) for made, a in found]
+
+
+def _memory(
+    program: Program, scratch: Sequence[int], place: Place, argument: Argument, inputs: Mapping[str, Any]
+) -> Array:
+    """What a place holds at first: an input's elements, or what shows where nothing was written."""
+    if place.kind == INPUT:
+        return to_memory(inputs[[*program.inputs][place.number]], argument.strides).copy()
+    if place.kind == SCRATCH:
+        return poisoned("uint8", scratch[place.number])
+    return poisoned(argument.dtype, memory_size(argument.lens, argument.strides))
 
 
 # ---- the page

@@ -4,7 +4,8 @@
     softmax = genrw.compile("examples/softmax.gen")
     y = softmax(x)
 
-`load` checks a program, `lower` prints it at a stage, `emit` prints its HIP C++, `compile` makes it callable.
+`load` checks a program, `lower` prints it at a stage, `emit` prints its HIP C++, `compile` makes it callable, on the CPU
+or by `device="cuda"` on a GPU.
 """
 
 from __future__ import annotations
