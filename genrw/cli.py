@@ -24,6 +24,23 @@ rules_app = typer.Typer(help="What the rules are, and which of them programs use
 app.add_typer(rules_app, name="rules")
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"genrw {version('genrw')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    pass
+
+
 _STDIN = "-"
 _ALL_STAGES = "all"
 

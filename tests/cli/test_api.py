@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ from host_gpu import HostGpu
 
 import genrw
 
+ROOT = Path(__file__).parents[2]
 ADD = "x = @param:x -> float{2, 3}\ny = @param:y -> float{3}\nz = add(x, y)\n@return(z)\n"
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 Y = np.arange(3, dtype=np.float32)
@@ -32,6 +34,20 @@ def test_import_loads_nothing_heavy() -> None:
     code = "import genrw, sys; print([m for m in sys.modules if m in ('numpy', 'lark', 'genrw.engine.stage')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_it_runs_in_a_checkout() -> None:
+    """Python looks for modules in the folder where it runs before it looks among those that are installed."""
+    code = "import genrw; print(genrw.__file__); print(genrw.compile('examples/pad_mul_reduce.gen').inputs)"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
+    assert done.stdout.splitlines() == [str(ROOT / "genrw" / "__init__.py"), "('x', 'w')"]
+
+
+def test_the_package_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "genrw", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("genrw ")
 
 
 def test_all_names_are_there() -> None:
