@@ -49,9 +49,9 @@ def _in_float(function: Any) -> Any:
 pw_relu_fma_f32_64M = _relu_fma
 pw_relu_fma_f16_64M = _in_float(_relu_fma)
 sum_last_f32_8192x8192 = sum_last_f32_1048576x64 = sum_last_f32_4194304x16 = sum_mid_f32_64x4096x256 = _row_sum
-softmax_f32_8192x4096 = _softmax
+softmax_f32_8192x4096 = softmax_f32_1024x131072 = _softmax
 softmax_f16_65536x1024 = softmax_f16_1048576x128 = softmax_f16_4096x50257 = _in_float(_softmax)
-layernorm_f32_32768x1024 = _layernorm
+layernorm_f32_32768x1024 = layernorm_f32_1024x131072 = _layernorm
 layernorm_f16_8192x4096 = small_layernorm_f16_32x768 = _in_float(_layernorm)
 rmsnorm_f16_8192x4096 = _in_float(_rmsnorm)
 pw_gelu_add_f16_8192x4096 = _in_float(_gelu_add)
