@@ -1007,58 +1007,47 @@ GEN_DEVICE auto each_of_halves(const X&... x)
 }
 #endif
 
-// Not lambdas: some versions of NVRTC take these for functions of the host.
-#define GEN_OF_HALVES(name, parameters, result) \
-    struct name                                 \
-    {                                           \
-        template <class T>                      \
-        static GEN_DEVICE T of parameters       \
-        {                                       \
-            return result;                      \
-        }                                       \
-    };
-GEN_OF_HALVES(add_of, (T x, T y), x + y)
-GEN_OF_HALVES(sub_of, (T x, T y), x - y)
-GEN_OF_HALVES(mul_of, (T x, T y), x * y)
-GEN_OF_HALVES(fma_of, (T x, T y, T z), gen::fma(x, y, z))
-GEN_OF_HALVES(min_of, (T x, T y), gen::min(x, y))
-GEN_OF_HALVES(max_of, (T x, T y), gen::max(x, y))
-#undef GEN_OF_HALVES
-
 }  // namespace detail
 
 /// Arithmetic of all of a lane's halves; an operand that is one half stands beside each of the others'.
 namespace halves {
-template <class A, class B>
-GEN_DEVICE auto add(const A& a, const B& b)
+
+// By structures and not by lambdas: some versions of NVRTC take these for functions of the host.
+#define GEN_OF_HALVES(name, result)                         \
+    struct name##_of                                        \
+    {                                                       \
+        template <class T>                                  \
+        static GEN_DEVICE T of(T x, T y)                    \
+        {                                                   \
+            return result;                                  \
+        }                                                   \
+    };                                                      \
+    template <class A, class B>                             \
+    GEN_DEVICE auto name(const A& a, const B& b)            \
+    {                                                       \
+        return detail::each_of_halves<name##_of>(a, b);     \
+    }
+GEN_OF_HALVES(add, x + y)
+GEN_OF_HALVES(sub, x - y)
+GEN_OF_HALVES(mul, x * y)
+GEN_OF_HALVES(min, gen::min(x, y))
+GEN_OF_HALVES(max, gen::max(x, y))
+#undef GEN_OF_HALVES
+
+struct fma_of
 {
-    return detail::each_of_halves<detail::add_of>(a, b);
-}
-template <class A, class B>
-GEN_DEVICE auto sub(const A& a, const B& b)
-{
-    return detail::each_of_halves<detail::sub_of>(a, b);
-}
-template <class A, class B>
-GEN_DEVICE auto mul(const A& a, const B& b)
-{
-    return detail::each_of_halves<detail::mul_of>(a, b);
-}
+    template <class T>
+    static GEN_DEVICE T of(T x, T y, T z)
+    {
+        return gen::fma(x, y, z);
+    }
+};
 template <class A, class B, class C>
 GEN_DEVICE auto fma(const A& a, const B& b, const C& c)
 {
-    return detail::each_of_halves<detail::fma_of>(a, b, c);
+    return detail::each_of_halves<fma_of>(a, b, c);
 }
-template <class A, class B>
-GEN_DEVICE auto min(const A& a, const B& b)
-{
-    return detail::each_of_halves<detail::min_of>(a, b);
-}
-template <class A, class B>
-GEN_DEVICE auto max(const A& a, const B& b)
-{
-    return detail::each_of_halves<detail::max_of>(a, b);
-}
+
 }  // namespace halves
 
 namespace detail {
