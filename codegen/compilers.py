@@ -31,6 +31,8 @@ _HOST_FLAGS = (
     "-mcpu=native" if platform.machine() in ("aarch64", "arm64") else "-march=native",
     *("-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-w"),
 )
+# GCC 12 cuts a loop over lanes in several and loses, where a choice stands between, that one reads what another writes.
+_GCC_FLAGS = ("-fno-tree-loop-distribution", "-fno-tree-loop-distribute-patterns")
 
 
 # ---- sources ----------------------------------------------------------------------------------------------
@@ -127,11 +129,16 @@ class HostCompiler:
     def identity(self) -> str:
         """All that may change what it builds from the same source."""
         version = compiler_version(*self.command, "version" if self.is_zig else "--version")
-        return "\n".join((*self.command, version, *_HOST_FLAGS, cpu_features()))
+        return "\n".join((*self.command, version, *self.flags, cpu_features()))
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The options of every call."""
+        return _HOST_FLAGS if self.is_zig or _is_clang(self.command) else (*_HOST_FLAGS, *_GCC_FLAGS)
 
     def build(self, source: str, kernel: str, defines: Sequence[str], library: Path) -> None:
         """Compile a translation unit to a shared library."""
-        options = [*_HOST_FLAGS, *(f"-D{name}" for name in defines), "-x", "c++", "-"]
+        options = [*self.flags, *(f"-D{name}" for name in defines), "-x", "c++", "-"]
         if not self.is_zig:
             run_compiler([*self.command, *options, "-shared", "-o", str(library)], kernel, source)
             return
@@ -141,6 +148,14 @@ class HostCompiler:
         run_compiler([*self.command, "clang", *options, "-c", "-o", str(objects)], kernel, source)
         run_compiler([*self.command, "ld.lld", "-shared", str(objects), "-o", str(library)], kernel)
         objects.unlink()
+
+
+@lru_cache(maxsize=8)
+def _is_clang(command: tuple[str, ...]) -> bool:
+    """Is it a clang, by whatever name? It refuses options of GCC's that it does not know."""
+    asked = [*command, "-dM", "-E", "-x", "c++", "-"]
+    done = subprocess.run(asked, input="", text=True, capture_output=True, check=False)
+    return "__clang__" in done.stdout
 
 
 def host_compiler(choice: str | None = None) -> HostCompiler:
