@@ -34,6 +34,11 @@ class Placed:
     operands: list[Placed] = field(default_factory=list)
     repeats: Placed | None = None
 
+    @property
+    def takes_whole(self) -> bool:
+        """Does it need all elements of its arrays at a time?"""
+        return self.gathers or (not self.wide and not self.folds_loop)
+
 
 @dataclass(frozen=True)
 class Pass:
@@ -61,6 +66,17 @@ class Placement:
         return {id(p.node): p for p in self.nodes}
 
 
+def loops_that_need(item: Placed) -> set[tuple[int, int]]:
+    """The share loops, as slots and levels, in which elements of a wide item are needed, be it to compute cheap ones."""
+    needed: set[tuple[int, int]] = set()
+    for user in item.users:
+        if user.cheap:
+            needed |= loops_that_need(user)
+        else:
+            needed.add((item.slot, item.level) if user.folds_loop else (user.slot, user.level))
+    return needed
+
+
 def last_use(item: Placed, again: Set[int] = frozenset()) -> int:
     """The last level of the item's slot at which it is needed, if the items `again` are computed where they are."""
     uses = [last_use(u, again) if id(u) in again or u.cheap else u.level for u in item.users if u.slot == item.slot]
@@ -82,6 +98,7 @@ def place(module: Module, library: Library) -> Placement:
         order.append(item)
         _note_pass(node, library, passes)
         _classify(item, library)
+    _choose_cheap(order)
     _set_slots(order)
     _sink(order)
     sizes = [p.node.type.size for p in order if p.wide]
@@ -114,12 +131,18 @@ def _classify(item: Placed, library: Library) -> None:
         item.wide = item.gathers or any(o.node.type.sort == "index" for o in arrays)
     else:
         item.wide = bool(node.type.size) and (bool(arrays) or is_leaf)
-    item.cheap = item.wide and (node.type.sort == "index" or _is_condition(item))
     if is_leaf and operator.decl.role_parts:
         item.loop = node.attribute(operator.decl.role_parts[0])
     else:
         loops = {o.loop for o in item.operands if o.loop is not None}
         item.loop = max(loops, default=None)
+
+
+def _choose_cheap(order: Sequence[Placed]) -> None:
+    """Indices and what compares them are cheap, but for arrays of them that are needed as a whole."""
+    for item in order:
+        is_simple = item.node.type.sort == "index" or _is_condition(item)
+        item.cheap = item.wide and is_simple and not any(u.takes_whole for u in item.users)
 
 
 def _is_condition(item: Placed) -> bool:

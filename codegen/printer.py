@@ -19,7 +19,7 @@ import jinja2
 
 from genrw.codegen.lane_loops import KEPT, Line, Loop, Variable, lane_loops, straight
 from genrw.codegen.monoid_text import cpp_type, monoid_struct, struct_name
-from genrw.codegen.placement import Pass, Placed, Placement, place
+from genrw.codegen.placement import Pass, Placed, Placement, loops_that_need, place
 from genrw.codegen.ranges import index_ranges, index_type
 from genrw.codegen.recompute import recomputed
 from genrw.codegen.rest import Rest, choose_rest
@@ -523,9 +523,7 @@ class _Printer:
 
     def _cpp_type(self, item: Placed, element: bool = False) -> str:
         type_ = item.node.type
-        if type_.sort == "index":
-            return index_type(self.facts[id(item.node)])
-        one = cpp_type(type_.dtype)
+        one = index_type(self.facts[id(item.node)]) if type_.sort == "index" else cpp_type(type_.dtype)
         return one if element or not type_.size else f"gen::array<{one}, {type_.size}>"
 
     def _share_loop(self, wide: Sequence[Placed], folds: Sequence[Placed], depth: int) -> None:
@@ -538,17 +536,17 @@ class _Printer:
         self._line(depth, "GEN_UNROLL")
         self._line(depth, f"{_share_head(size)} {{")
         inside = {id(p.node) for p in wide}
-        for item in self._with_cheap(wide):
+        of_elements = [f for f in folds if f.operands[0].wide]
+        for item in self._with_cheap([*(p for p in wide if not p.cheap), *(f.operands[0] for f in of_elements)]):
             self._element(item, depth + 1, inside)
-        for fold in folds:
-            if fold.operands[0].wide:
-                self._accumulate(fold, depth + 1, f"[{_SHARE_VARIABLE}]")
+        for fold in of_elements:
+            self._accumulate(fold, depth + 1, f"[{_SHARE_VARIABLE}]")
         self._line(depth, "}")
 
-    def _with_cheap(self, wide: Sequence[Placed]) -> list[Placed]:
-        """The loop's values with the cheap ones that they need, from wherever these stand."""
+    def _with_cheap(self, wanted: Sequence[Placed]) -> list[Placed]:
+        """Values of a loop with the cheap ones that they need, from wherever these stand."""
         needed: dict[int, Placed] = {}
-        stack = [p for p in wide if not p.cheap]
+        stack = list(wanted)
         while stack:
             item = stack.pop()
             if id(item.node) not in needed:
@@ -570,12 +568,8 @@ class _Printer:
         """Is an element-wise value needed outside its own share loop?"""
         if not item.wide or item.cheap or item.node.type.sort == "effect":
             return False
-        return any(
-            u.gathers
-            or (not u.wide and not u.folds_loop)
-            or ((u.slot, u.level) != (item.slot, item.level) and not u.folds_loop)
-            for u in item.users
-        )
+        beside = {(item.slot, item.level)}
+        return any(u.takes_whole for u in item.users) or not loops_that_need(item) <= beside
 
     # ---- folds over a loop
 
@@ -606,8 +600,7 @@ class _Printer:
     def _accumulate(self, fold: Placed, depth: int, subscript: str) -> None:
         operand = fold.operands[0]
         target = f"{self._accumulator(fold)}{subscript}"
-        inside = {id(operand.node)} if subscript and not self._kept(operand) else None
-        value = self._operand(operand, inside, "atom") if subscript else self._operand(operand, None, "atom")
+        value = self._operand(operand, {id(operand.node)} if subscript else None, "atom")
         struct = self._monoid(fold.node)
         if operand.node.type.size and not subscript:
             size = operand.node.type.size
