@@ -1,243 +1,419 @@
-"""Random programs: index maps and pointwise operators around folds that run along one set of axes."""
+"""Random programs of all that users can write, whatever the rules declare: operators, element types, shapes, layouts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 from random import Random
 from typing import Any
 
-from hypothesis import strategies as st
+from genrw.codegen.compilers import device_header
+from genrw.engine.build import complete
+from genrw.engine.dtypes import DTYPES, in_class
+from genrw.engine.expr_walk import walk
+from genrw.engine.infer import TypeProblem, infer, is_variable, show
+from genrw.engine.library import Library, Operator
+from genrw.engine.types import Type
+from genrw.engine.verify.attributes import AttributeDraw, within_domain
+from genrw.engine.verify.sides import coerced
+from genrw.grammar.diagnostics import GenrwError
+from genrw.grammar.expr_tree import Const
+from genrw.grammar.rw_tree import OperandDecl
 
-LENGTHS = (1, 2, 3, 4, 5, 7, 8, 16, 33, 64, 65)
-LARGEST = 3000
-MAPS = ("transpose", "reverse", "pad", "slice", "gather", "concat", "reshape", "multibroadcast", "unsqueeze")
+SMALL = (1, 1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17)
+LONG = tuple(n + d for n in (32, 64, 128, 256, 512) for d in (-1, 0, 1))
+LONGEST = (1000, 1024, 2048, 4096, 4097, 5000)
+MOST_ELEMENTS, MOST_ROWS_SQUARED = 12_000, 1 << 18
+"""Elements of a value; and those that operators may need which put each row beside itself."""
+TRIES = 400
+"""Draws of operands and attributes for one operator, until its declaration allows them."""
 
-# Floats stay positive and small, so that nothing cancels or overflows and every order of computing is as good as
-# another; integers are exact whatever happens to them.
-UNARY = {"int32": ("neg", "abs", "relu"), "float": ("sqrt", "tanh", "sigmoid"), "half": ("tanh", "sigmoid")}
-BINARY = {"int32": ("add", "sub", "mul", "min", "max"), "float": ("add", "mul", "max", "min"), "half": ("max", "min")}
-FOLDS = {"int32": ("sum", "max", "min", "prod"), "float": ("sum", "max", "mean"), "half": ("max", "min", "mean")}
+NOWHERE_STAGE = "nowhere"
+KINDS = ("pointwise", "pointwise", "pointwise", "fold", "fold", "index_map", "index_map", None)
+"""Roles of the operators that programs are made of; None stands for those without one, which rules write out."""
+
+CPP_NAMES = (
+    "nullptr __asm__ asm typeof decltype consteval constinit concept requires co_await char8_t __LINE__ __FILE__ linux "
+    "unix errno M_PI INFINITY NAN NULL EOF main int float double half auto register signed this operator template and "
+    "or not xor bitand compl std size_t uint8_t printf exp max min x y i j index in out lds first2 blockIdx threadIdx "
+    "warpSize __shared__ __half hipStream_t a.b __x _Y x_in each"
+).split()
+
+
+# ---- programs as text
 
 
 @dataclass(frozen=True)
-class Generated:
-    """A program; `several` says that it may need several kernels."""
+class Line:
+    """One instruction: `head` is what stands before its operands, for a parameter behind its name."""
 
-    text: str
-    several: bool
+    name: str
+    head: str
+    operands: tuple[str, ...] | None
+    type: Type
+    op: str
+
+    @property
+    def is_parameter(self) -> bool:
+        return self.op == "param"
+
+    def text(self, names: Mapping[str, str]) -> str:
+        """The instruction with other names for values; those that have none are numbers."""
+        name = names.get(self.name, self.name)
+        if self.operands is None:
+            return f"{name} = {self.head} -> {written(self.type)}"
+        return f"{name} = {self.head}({', '.join(names.get(o, o) for o in self.operands)})"
+
+
+def parameter(name: str, type_: Type, shown: str = "") -> Line:
+    """An input, called `shown` by callers."""
+    return Line(name, f"@param:{shown or name}", None, type_, "param")
+
+
+def written(type_: Type) -> str:
+    """A tensor's type as programs write it."""
+    return f"{type_.dtype}{show(type_.lens)}" + (f", {show(type_.strides)}" if type_.strides is not None else "")
+
+
+@dataclass(frozen=True)
+class RandomProgram:
+    """Instructions in order and the results; those from one place up to another stand in a module of their own."""
+
+    lines: tuple[Line, ...]
+    results: tuple[str, ...]
+    cut: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
-        return f"several={self.several}\n{self.text}"
+        return "\n" + self.text
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """The operators that it is made of."""
+        return tuple(line.op for line in self.lines)
+
+    @property
+    def text(self) -> str:
+        """The program as `.gen` text."""
+        if self.cut is None:
+            return "\n".join([*(line.text({}) for line in self.lines), self._ending(self.results)]) + "\n"
+        begin, end = self.cut
+        inside = self.lines[begin:end]
+        made = {line.name for line in inside}
+        known = {line.name: line for line in self.lines}
+        given = list(dict.fromkeys(o for line in inside for o in line.operands or () if o in known and o not in made))
+        used = [*(o for line in self.lines[end:] for o in line.operands or ()), *self.results]
+        taken = list(dict.fromkeys(o for o in used if o in made))
+        names = {o: f"g{i}" for i, o in enumerate(given)}
+        parameters = [parameter(f"g{i}", replace(known[o].type, strides=None)) for i, o in enumerate(given)]
+        lines = [line.text({}) for line in self.lines[:begin]]
+        lines += [f"{', '.join(taken)} = call[module=part]({', '.join(given)})"]
+        lines += [line.text({}) for line in self.lines[end:]]
+        lines += [self._ending(self.results), "", "@module part"]
+        lines += [line.text(names) for line in (*parameters, *inside)]
+        return "\n".join(["@module main", *lines, self._ending(taken)]) + "\n"
+
+    def _ending(self, results: Sequence[str]) -> str:
+        return f"@return({', '.join(results)})"
+
+    def needed(self) -> RandomProgram:
+        """The program without instructions that no result needs."""
+        used = set(self.results)
+        for line in reversed(self.lines):
+            if line.name in used:
+                used.update(line.operands or ())
+        return replace(self, lines=tuple(line for line in self.lines if line.name in used), cut=None)
 
 
-@dataclass
-class Builder:
-    """Writes a program line by line, its decisions drawn from `random`."""
+# ---- what can be written
 
-    random: Random
-    dtype: str
-    lines: list[str] = field(default_factory=list)
-    count: int = 0
 
-    def pick(self, options: Sequence[Any]) -> Any:
-        return self.random.choice(options)
+@lru_cache(maxsize=8)
+def writable(library: Library) -> dict[str | None, tuple[str, ...]]:
+    """The operators on tensors that programs may hold as written, by role."""
+    found: dict[str | None, tuple[str, ...]] = {}
+    for name in library.names:
+        if _is_writable(library, library.operator(name)):
+            found[library.role(name)] = (*found.get(library.role(name), ()), name)
+    return found
 
-    def number(self, low: int, high: int) -> int:
-        return self.random.randint(low, high)
 
-    def line(self, text: str) -> str:
-        name = f"v{self.count}"
-        self.count += 1
-        self.lines.append(f"{name} = {text}")
-        return name
+def _is_writable(library: Library, operator: Operator) -> bool:
+    decl = operator.decl
+    first = decl.stages and library.stages[0] not in decl.stages and NOWHERE_STAGE not in decl.stages
+    refused = any(isinstance(r.condition, Const) and r.condition.value is False for r in decl.requires)
+    tensors = all(o.sort in (None, "tensor") for o in decl.operands) and operator.result_sort in (None, "tensor")
+    return not first and not refused and tensors and operator.role in KINDS
 
-    # ---- leaves
 
-    def parameter(self, lens: Sequence[int], dtype: str | None = None) -> str:
-        text = f"@param:p{self.count} -> {dtype or self.dtype}{ints(lens)}"
-        if lens and self.number(0, 4) == 0:
-            text += f", {ints(self._strides(lens))}"
-        name = self.line(text)
-        return name if dtype or self.dtype == "int32" else self.line(f"abs({name})")
+@lru_cache(maxsize=1)
+def identifiers() -> tuple[str, ...]:
+    """Names that mean something in C++ or in the device header."""
+    words = re.findall(r"\b[A-Za-z_]\w*", re.sub(r"//.*", "", device_header()))
+    return tuple(dict.fromkeys((*CPP_NAMES, *words)))
 
-    def _strides(self, lens: Sequence[int]) -> list[int]:
-        """Strides of a tensor that lies in another order, with gaps, or is repeated."""
-        order = self.random.sample(range(len(lens)), len(lens))
+
+def shape(random: Random, rank: int | None = None) -> tuple[int, ...]:
+    """Lengths of some axes: mostly short ones, one that is long."""
+    rank = random.choice((0, 1, 1, 2, 2, 2, 2, 3, 3, 4, 5)) if rank is None else rank
+    lens = [random.choice(SMALL[: 12 if rank < 4 else 7]) for _ in range(rank)]
+    if lens and random.random() < 0.7:
+        long = random.choice(LONGEST if random.random() < 0.2 else LONG)
+        lens[random.choice((-1, -1, random.randrange(rank)))] = long
+    if lens and random.random() < 0.01:
+        lens[random.randrange(rank)] = 0
+    while prod(lens) > MOST_ELEMENTS:
+        place = random.randrange(rank)
+        lens[place] = min(lens[place], random.choice(SMALL))
+    return tuple(lens)
+
+
+# ---- the writer
+
+
+class Writer:
+    """Writes a program forwards: an operator, then operands and attributes that its declaration allows."""
+
+    def __init__(self, library: Library, random: Random) -> None:
+        self.library, self.random = library, random
+        self.dtype = random.choice((*DTYPES, "float", "half"))
+        self.lens = shape(random)
+        self.axes = tuple(d for d in range(len(self.lens)) if random.random() < 0.5) or tuple(range(len(self.lens)))[-1:]
+        self.attributes = AttributeDraw(library, random, self.lens, self.dtype, {})
+        self.strange = random.random() < 0.2
+        self.lines: list[Line] = []
+        self.taken: set[str] = set()
+
+    def program(self, wanted: Sequence[str] = ()) -> RandomProgram:
+        """A program of a few operators, those `wanted` among them where they can be."""
+        count = self.random.choice((1, 2, 3, 4, 4, 5, 6, 8, 10))
+        names = [*wanted, *(self._operator() for _ in range(count))]
+        self.random.shuffle(names)
+        for name in names:
+            self._operation(name)
+        if not any(line.operands is not None for line in self.lines):
+            self._keep(self._leaf(self.dtype, self.lens))
+        return self._ended()
+
+    def _operator(self) -> str:
+        options = writable(self.library)
+        return self.random.choice(options[self.random.choice([k for k in KINDS if k in options])])
+
+    def _ended(self) -> RandomProgram:
+        """What nothing uses is returned, and now and then other values, too."""
+        used = {o for line in self.lines for o in line.operands or ()}
+        results = [line.name for line in self.lines if line.name not in used and not line.is_parameter]
+        results = results or [self.lines[-1].name]
+        if self.random.random() < 0.35:
+            others = self.lines if self.random.random() < 0.2 else [v for v in self.lines if v.operands is not None]
+            results += [self.random.choice(others).name for _ in range(self.random.randint(1, 2)) if others]
+        self.random.shuffle(results)
+        program = RandomProgram(tuple(self.lines), tuple(results)).needed()
+        return replace(program, cut=self._cut(program)) if self.random.random() < 0.06 else program
+
+    def _cut(self, program: RandomProgram) -> tuple[int, int] | None:
+        """The part that is a module of its own: no parameters, something that is used behind it."""
+        places = [i for i, line in enumerate(program.lines) if line.operands]
+        if not places:
+            return None
+        begin = self.random.choice(places)
+        end = begin + 1
+        while end < len(program.lines) and program.lines[end].operands and self.random.random() < 0.8:
+            end += 1
+        return begin, end
+
+    # ---- operations
+
+    def _operation(self, name: str) -> None:
+        """One operation that the operator's declaration allows; none if no draw is."""
+        for _ in range(TRIES):
+            before = len(self.lines), set(self.taken)
+            made = self._drawn(name)
+            if made is not None:
+                self._keep(made)
+                return
+            del self.lines[before[0] :]
+            self.taken = before[1]
+
+    def _drawn(self, name: str) -> Line | None:
+        operator = self.library.operator(name)
+        operands = self._operands(operator)
+        if operands is None:
+            return None
+        types = [t for _, t in operands]
+        try:
+            known = self._attributes(operator, types)
+            attributes = complete(operator, known, types, {})
+            type_ = infer(self.library, name, attributes, types, {})
+        except (TypeProblem, GenrwError, KeyError, IndexError, ValueError, OverflowError):
+            return None
+        if not self._is_fine(operator, name, attributes, types, type_):
+            return None
+        shown = ", ".join(f"{k}={show(self._respelled(operator, k, v, types))}" for k, v in known.items())
+        return Line(self._name(), name + (f"[{shown}]" if shown else ""), tuple(o for o, _ in operands), type_, name)
+
+    def _attributes(self, operator: Operator, types: Sequence[Type]) -> dict[str, Any]:
+        known: dict[str, Any] = {}
+        for key, decl in operator.attributes.items():
+            if key in operator.defaults and self.random.random() < 0.5:
+                continue
+            if decl.type == "axes" and types and types[0].lens == self.lens and self.random.random() < 0.6:
+                known[key] = self.axes
+            else:
+                known[key] = coerced(operator, key, self.attributes.value(decl, operator, types, known))
+        return known
+
+    def _respelled(self, operator: Operator, name: str, value: Any, types: Sequence[Type]) -> Any:
+        """Axes, now and then counted from the last."""
+        kind, rank = operator.attributes[name].type, len(types[0].lens) if types else 0
+        if kind not in ("axis", "axes") or self.random.random() < 0.8:
+            return value
+        return tuple(d - rank for d in value) if isinstance(value, tuple) else value - rank
+
+    def _is_fine(
+        self, operator: Operator, name: str, attributes: tuple[tuple[str, Any], ...], types: list[Type], type_: Type
+    ) -> bool:
+        """Is an operation within its axes and domain, and affordable?"""
+        for decl in operator.decl.attributes:
+            value = dict(attributes)[decl.name]
+            if decl.type in ("axis", "axes"):
+                axes = value if isinstance(value, tuple) else (value,)
+                if any(not 0 <= d < len(types[0].lens) for d in axes):
+                    return False
+        if type_.sort != "tensor" or type_.elements > MOST_ELEMENTS:
+            return False
+        largest = max([type_, *types], key=lambda t: t.elements)
+        if operator.role is None and largest.elements * max(largest.lens, default=1) > MOST_ROWS_SQUARED:
+            return False
+        return within_domain(operator, self.library.find(name)[1], attributes, types, {})  # type: ignore[index]
+
+    # ---- operands
+
+    def _operands(self, operator: Operator) -> list[tuple[str, Type]] | None:
+        """Operands of types that stand together, as far as element types go."""
+        count = len(operator.fixed)
+        if operator.variadic is not None:
+            count += self.random.choice((1, 2, 2, 3))
+        bounds = dict(operator.decl.where)
+        bound: dict[str, str] = {}
+        found: list[tuple[str, Type]] = []
+        for i in range(count):
+            decl = operator.operand(i)
+            wanted = bound.get(decl.dtype or "", bounds.get(decl.dtype or "", decl.dtype or "any"))
+            wanted = "any" if is_variable(wanted) else wanted
+            operand = self._operand(decl, wanted, [t for _, t in found], operator)
+            if operand is None:
+                return None
+            found.append(operand)
+            if decl.dtype is not None and is_variable(decl.dtype):
+                bound[decl.dtype] = operand[1].dtype
+        return found
+
+    def _operand(
+        self, decl: OperandDecl, wanted: str, others: Sequence[Type], operator: Operator
+    ) -> tuple[str, Type] | None:
+        """A value of an element type or class that stands beside others: one that is there, a number, or a new leaf."""
+        fitting = [v for v in self.lines if in_class(v.type.dtype, wanted)]
+        if decl.sort is None and others:
+            fitting = [v for v in fitting if _meet(v.type.lens, others[0].lens)]
+        if fitting and self.random.random() < (0.85 if not others else 0.6):
+            made = [v for v in fitting[-5:] if v.operands is not None]
+            line = self.random.choice(made if made and self.random.random() < 0.6 else fitting[-5:])
+            return line.name, line.type
+        dtype = self._dtype(wanted)
+        if decl.sort is None and others and wanted in DTYPES and self.random.random() < 0.15:
+            return show(self._number(dtype)), Type("tensor", dtype)
+        line = self._leaf(dtype, self._leaf_lens(decl, others, operator))
+        self._keep(line)
+        return line.name, line.type
+
+    def _dtype(self, wanted: str) -> str:
+        if in_class(self.dtype, wanted) and self.random.random() < 0.85:
+            return self.dtype
+        return self.random.choice([d for d in DTYPES if in_class(d, wanted)])
+
+    def _leaf_lens(self, decl: OperandDecl, others: Sequence[Type], operator: Operator) -> tuple[int, ...]:
+        if others and (decl.sort is None or operator.variadic is not None):
+            lens = others[0].lens
+            if decl.sort is None and self.random.random() < 0.35:
+                lens = tuple(n if self.random.random() < 0.5 else 1 for n in lens)
+                lens = lens[self.random.choice((0, 0, len(lens), self.random.randint(0, len(lens)))) :]
+            elif decl.sort is not None and lens and self.random.random() < 0.5:
+                lens = tuple(self.random.choice((n, n, *SMALL)) for n in lens)
+            return lens
+        if not others and self.random.random() < 0.75:
+            return self.lens
+        lengths = _required(operator)
+        if lengths and self.random.random() < 0.3:
+            return (self.random.choice(lengths),)
+        return shape(self.random, self.random.choice((0, 1, 1, 2, 3, 4)))
+
+    def _leaf(self, dtype: str, lens: tuple[int, ...]) -> Line:
+        """A parameter, or a constant of one number or of a few."""
+        if self.random.random() < 0.15:
+            count = prod(lens) if 0 < prod(lens) <= 12 and self.random.random() < 0.7 else 1
+            values = tuple(self._number(dtype) for _ in range(count))
+            return Line(self._name(), f"@literal{show(values)}", None, Type("tensor", dtype, lens), "literal")
+        strides = self._strides(lens) if lens and self.random.random() < 0.25 else None
+        name = self._name()
+        return parameter(name, Type("tensor", dtype, lens, strides), self._name() if self.strange else name)
+
+    def _number(self, dtype: str) -> Any:
+        """A number of a type, which prints as one."""
+        if DTYPES[dtype].is_float:
+            return self.random.choice((0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 1e-5, 0.1, 7.0, float("inf"), -0.0))
+        return self.attributes.number(dtype)
+
+    def _strides(self, lens: Sequence[int]) -> tuple[int, ...]:
+        """Strides of a tensor that lies in another order, with gaps, or is repeated along axes."""
+        order = self.random.sample(range(len(lens)), len(lens)) if self.random.random() < 0.6 else range(len(lens))[::-1]
         strides, step = [0] * len(lens), 1
         for d in order:
             strides[d] = step
-            step *= lens[d] + self.number(0, 1)
-        if self.number(0, 3) == 0:
-            strides[self.pick(range(len(lens)))] = 0
-        return strides
+            step *= max(1, lens[d]) + self.random.choice((0, 0, 1, 3))
+        for d in range(len(lens)):
+            if self.random.random() < 0.15:
+                strides[d] = 0
+        return tuple(strides)
 
-    # ---- values of a shape
+    # ---- names
 
-    def value(self, lens: Sequence[int], depth: int) -> str:
-        """Something of a shape, made of parameters by index maps and pointwise operators."""
-        kind = self.pick(("leaf", "pointwise", "pointwise", "map", "map", "map")) if depth else "leaf"
-        if kind == "pointwise":
-            return self.pointwise([self.value(lens, depth - 1), self.value(self.repeated(lens), depth - 1)])
-        if kind == "map":
-            made = self.moved(list(lens), depth - 1)
-            return made if made is not None else self.value(lens, depth - 1)
-        return self.parameter(lens)
+    def _keep(self, line: Line) -> None:
+        self.lines.append(line)
 
-    def repeated(self, lens: Sequence[int]) -> list[int]:
-        """The shape, or one that broadcasts to it."""
-        if self.number(0, 2):
-            return list(lens)
-        return [n if self.number(0, 1) else 1 for n in lens]
-
-    def pointwise(self, operands: list[str]) -> str:
-        """An operator of two values of one shape up to broadcasts; the first has the full shape."""
-        kind = self.pick(("binary", "binary", "unary", "where", "number"))
-        if kind == "unary":
-            return self.line(f"{self.pick(UNARY[self.dtype])}({operands[0]})")
-        if kind == "number":
-            number = self.pick((1, 2, 3)) if self.dtype == "int32" else self.pick((0.5, 0.25, 1.5))
-            return self.line(f"{self.pick(BINARY[self.dtype])}({operands[0]}, {number})")
-        if kind == "where" and self.dtype == "int32":
-            condition = self.line(f"{self.pick(('less', 'equal', 'greater'))}({', '.join(operands)})")
-            return self.line(f"where({condition}, {', '.join(operands)})")
-        if self.number(0, 1):
-            operands.reverse()
-        return self.line(f"{self.pick(BINARY[self.dtype])}({', '.join(operands)})")
-
-    def moved(self, lens: list[int], depth: int) -> str | None:
-        """An index map whose result has the shape; None where the map cannot give it."""
-        made: str | None = getattr(self, f"_{self.pick(MAPS)}")(lens, depth)
-        return made
-
-    def _transpose(self, lens: list[int], depth: int) -> str:
-        order = self.random.sample(range(len(lens)), len(lens))
-        source = [0] * len(lens)
-        for place, d in enumerate(order):
-            source[d] = lens[place]
-        return self.line(f"transpose[permutation={ints(order)}]({self.value(source, depth)})")
-
-    def _reverse(self, lens: list[int], depth: int) -> str:
-        axes = [d for d in range(len(lens)) if self.number(0, 1)]
-        return self.line(f"reverse[axes={ints(axes)}]({self.value(lens, depth)})")
-
-    def _pad(self, lens: list[int], depth: int) -> str:
-        before, after, source = [], [], []
-        for n in lens:
-            source.append(self.number(1, n))
-            before.append(self.number(0, n - source[-1]))
-            after.append(n - source[-1] - before[-1])
-        mode = self.pick(("constant", "edge", "reflect"))
-        value = f", value={self.number(0, 3)}" if mode == "constant" else ""
-        return self.line(f"pad[pads={ints(before + after)}, mode={mode}{value}]({self.value(source, depth)})")
-
-    def _slice(self, lens: list[int], depth: int) -> str:
-        axes, starts, ends, steps, source = [], [], [], [], list(lens)
-        for d, n in enumerate(lens):
-            if self.number(0, 1):
-                step, gap = self.pick((1, 1, 2, 3, -1, -2)), self.number(0, 3)
-                source[d] = (n - 1) * abs(step) + 1 + gap + self.number(0, 2)
-                first = gap if step > 0 else source[d] - 1
-                end = first + n * step
-                axes.append(d)
-                starts.append(first)
-                ends.append(end if step > 0 else end if end >= 0 else -source[d] - 1)
-                steps.append(step)
-        if prod(source) > 2 * LARGEST:
-            return self.value(lens, depth)
-        attributes = f"axes={ints(axes)}, starts={ints(starts)}, ends={ints(ends)}, steps={ints(steps)}"
-        return self.line(f"slice[{attributes}]({self.value(source, depth)})")
-
-    def _gather(self, lens: list[int], depth: int) -> str:
-        first = self.number(0, len(lens))
-        last = self.number(first, len(lens))
-        entries = self.pick((1, 2, 5, 9))
-        source = [*lens[:first], entries, *lens[last:]]
-        indices = self.parameter(lens[first:last], self.pick(("int32", "int64")))
-        return self.line(f"gather[axis={first}]({self.value(source, depth)}, {indices})")
-
-    def _concat(self, lens: list[int], depth: int) -> str | None:
-        axes = [d for d, n in enumerate(lens) if n > 1]
-        if not axes:
-            return None
-        axis = self.pick(axes)
-        cuts = sorted({0, lens[axis], *(self.number(1, lens[axis] - 1) for _ in range(self.number(1, 2)))})
-        parts = [self.value([*lens[:axis], b - a, *lens[axis + 1 :]], depth) for a, b in pairwise(cuts)]
-        return self.line(f"concat[axis={axis}]({', '.join(parts)})")
-
-    def _reshape(self, lens: list[int], depth: int) -> str:
-        source = [prod(lens)]
-        for factor in (2, 3, 4, 5):
-            if source[-1] % factor == 0 and self.number(0, 1):
-                source[-1:] = [source[-1] // factor, factor]
-        return self.line(f"reshape[dims={ints(lens)}]({self.value(source, depth)})")
-
-    def _multibroadcast(self, lens: list[int], depth: int) -> str:
-        source = [n if self.number(0, 1) else 1 for n in lens]
-        return self.line(f"multibroadcast[out_lens={ints(lens)}]({self.value(source, depth)})")
-
-    def _unsqueeze(self, lens: list[int], depth: int) -> str | None:
-        ones = [d for d, n in enumerate(lens) if n == 1]
-        if not ones:
-            return None
-        axis = self.pick(ones)
-        return self.line(f"unsqueeze[axes={{{axis}}}]({self.value(lens[:axis] + lens[axis + 1 :], depth)})")
-
-    # ---- folds
-
-    def fold(self, x: str, axes: Sequence[int]) -> str:
-        return self.line(f"reduce_{self.pick(FOLDS[self.dtype])}[axes={ints(axes)}]({x})")
+    def _name(self) -> str:
+        name = f"v{len(self.taken)}"
+        if self.strange and self.random.random() < 0.5:
+            name = self.random.choice(identifiers() if self.random.random() < 0.5 else CPP_NAMES)
+        while name in self.taken or name in ("true", "false", "inf", "nan"):
+            name += "_"
+        self.taken.add(name)
+        return name
 
 
-def ints(values: Sequence[int]) -> str:
-    return "{" + ", ".join(map(str, values)) + "}"
+def _meet(a: Sequence[int], b: Sequence[int]) -> bool:
+    """Do shapes broadcast to one?"""
+    return all(x == y or 1 in (x, y) for x, y in zip(reversed(a), reversed(b), strict=False))
 
 
-def shape(random: Random, rank: int) -> list[int]:
-    """Lengths of some axes."""
-    lens: list[int] = []
-    for _ in range(rank):
-        lens.append(random.choice([n for n in LENGTHS if n * prod(lens) <= LARGEST]))
-    return lens
+@lru_cache(maxsize=512)
+def _required(operator: Operator) -> tuple[int, ...]:
+    """The whole numbers that the requirements of an operator name: lengths, some of them."""
+    found = (node.value for r in operator.decl.requires for node in walk(r.condition) if isinstance(node, Const))
+    return tuple(value for value in found if type(value) is int and value > 0)
 
 
-def program(seed: int, rank: int, depth: int, folds: int, several: bool) -> Generated:
-    """A program that one kernel can compute; or, if `several`, one that may need more."""
-    random = Random(seed)
-    build = Builder(random, random.choice(("int32", "int32", "int32", "float", "float", "half")))
-    lens = shape(random, rank)
-    full = [build.value(lens, depth) for _ in range(build.number(1, 2))]
-    axes = sorted(random.sample(range(rank), build.number(1, rank))) if rank else []
-    rows: list[str] = []
-    for _ in range(folds if axes else 0):
-        rows.append(build.fold(build.pick(full), axes))
-        if build.number(0, 1):
-            row_lens = [1 if d in axes else n for d, n in enumerate(lens)]
-            other = build.pick(rows) if build.number(0, 1) else build.value(row_lens, 1)
-            rows.append(build.pointwise([rows[-1], other]))
-        if build.number(0, 1):
-            full.append(build.pointwise([build.pick(full), build.pick(rows)]))
-    if several:
-        full, rows = disturbed(build, lens, full, rows)
-    results = [*full[-build.number(0, 2) :], *rows[-1:]] if rows else full[-2:]
-    return Generated("\n".join([*build.lines, f"@return({', '.join(results)})"]) + "\n", several)
+def random_program(library: Library, seed: object, wanted: Sequence[str] = ()) -> RandomProgram:
+    """The program of a seed, with the operators that are `wanted` where these can be."""
+    return Writer(library, Random(repr(seed))).program(wanted)
 
 
-def disturbed(build: Builder, lens: list[int], full: list[str], rows: list[str]) -> tuple[list[str], list[str]]:
-    """Something that a kernel with folds can often not do: folds along other axes, folds that are moved about."""
-    x = build.pick(full)
-    if lens and build.number(0, 1):
-        fold = build.fold(x, [build.number(0, len(lens) - 1)])
-        return [*full, build.pointwise([x, fold])], [*rows, fold]
-    order = list(range(len(lens)))[::-1]
-    moved = build.line(f"transpose[permutation={ints(order)}]({x})")
-    return [moved, build.line(f"reverse[axes={ints(order[:1])}]({x})")], rows
-
-
-def programs(several: bool = False) -> st.SearchStrategy[Generated]:
-    """Programs; a failure shrinks to few axes, maps and folds."""
-    seeds, folds = st.integers(0, 1 << 62), st.integers(0, 3)
-    rank, depth = st.sampled_from((1, 2, 2, 3, 3, 4, 0)), st.sampled_from((1, 2, 3, 3, 0))
-    return st.builds(program, seeds, rank, depth, folds, st.just(several))
+def random_programs(library: Library, seed: int, first: int = 0) -> Iterator[RandomProgram]:
+    """Programs one after the other, such that all operators come in turn."""
+    names = [name for named in writable(library).values() for name in named]
+    number = first
+    while True:
+        yield random_program(library, (seed, number), [names[number % len(names)]])
+        number += 1

@@ -1,0 +1,365 @@
+"""Random programs tried: lowered for a target under some schedule, each stage and the printed kernels compared."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+import numpy as np
+from random_programs import RandomProgram
+
+from genrw.codegen.amd import compile_amd
+from genrw.codegen.host_program import HostProgram
+from genrw.codegen.host_sequence import HostSequence
+from genrw.codegen.printer import KernelSource
+from genrw.engine.arrays import Array, stored
+from genrw.engine.compare import ELEMENT_BOUND, compare
+from genrw.engine.dtypes import DTYPES, numpy_dtype
+from genrw.engine.evaluate import Evaluator
+from genrw.engine.inputs import random_inputs
+from genrw.engine.ir import Module, Node
+from genrw.engine.library import Library
+from genrw.engine.pipeline import Options
+from genrw.grammar.diagnostics import GenrwError
+from genrw.grammar.source import Source
+from genrw.program import Program
+
+Arrays = dict[str, Any]
+
+ORDERS = (0, 1, 7)
+"""How the groups and waves of printed kernels take turns."""
+NOISY_RUNS, NOISE, MARGIN = 2, 2.0, 16
+"""How often a program is run with rounding errors thrown in, how many epsilons these are, and what part of the bound of
+errors they may come to where an element is to be compared."""
+_SPECIAL = (float("inf"), float("-inf"), float("nan"), 0.0, -0.0, 1e30, -7e4, 1e-30)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A program, what it is lowered for and how. `schedule` is what schedules are to be like, None for the cheapest;
+    `special` puts infinities, NaN and the like among the inputs."""
+
+    program: RandomProgram
+    target: str
+    seed: int = 0
+    schedule: Mapping[str, Any] | None = None
+    strict: bool = False
+    plan: str = "search"
+    special: bool = False
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong: `kind` tells faults apart, `text` is the message."""
+
+    kind: str
+    text: str
+
+
+class Rejected(Exception):
+    """A program that says nothing: no inputs are found for it, or it asks for elements that there are not."""
+
+
+@dataclass
+class Lowered:
+    """A trial whose kernels are printed: the program as written, its inputs and results, and where these are sure."""
+
+    trial: Trial
+    program: Program
+    kernels: list[KernelSource]
+    inputs: Arrays
+    wanted: Arrays
+    sure: Arrays
+
+    def fault(self, results: Arrays, kind: str) -> Fault | None:
+        """What is wrong with results."""
+        if list(results) != list(self.wanted):
+            return Fault(kind, f"the results are {list(results)}, not {list(self.wanted)}")
+        for name, node in self.program.results.items():
+            got, want = results[name], self.wanted[name]
+            if got.shape != want.shape:
+                return Fault(kind, f"{name} has lens {list(got.shape)}, not {list(want.shape)}")
+            dtype = node.type.dtype
+            message = compare(np.where(self.sure[name], got, want.astype(got.dtype)), want, dtype)
+            if message:
+                return Fault(kind, f"{name} {message}")
+        return None
+
+
+def drawn_trial(program: RandomProgram, library: Library, seed: object) -> Trial:
+    """A way to lower a program: for any target, one time in two under a schedule that is not the cheapest."""
+    random = Random(f"trial {seed}")
+    trial = Trial(
+        program,
+        random.choice(list(library.targets)),
+        seed=random.randrange(1000),
+        strict=random.random() < 0.1,
+        plan="exact" if random.random() < 0.05 else "search",
+        special=random.random() < 0.15,
+    )
+    if random.random() < 0.6:
+        try:
+            found = legal_schedules(loaded(trial, library))
+        except Exception:
+            return trial  # told of when it is tried
+        if found:
+            by_algo = {name: [s for s in found if s["algo"] == name] for name in {s["algo"]: 0 for s in found}}
+            return replace(trial, schedule=random.choice(random.choice(list(by_algo.values()))))
+    return trial
+
+
+def loaded(trial: Trial, library: Library) -> Program:
+    """The program as written."""
+    options = Options(target=trial.target, strict=trial.strict, plan=trial.plan)
+    return Program.parse(Source("random.gen", trial.program.text), library, options)
+
+
+def legal_schedules(program: Program) -> list[Mapping[str, Any]]:
+    """The schedules that are legal for a kernel of a program."""
+    return [schedule for found in program.lower("schedule").trace.schedules.values() for _, schedule, _ in found]
+
+
+# ---- what is right
+
+
+def reference(trial: Trial, program: Program) -> tuple[Arrays, Arrays, Arrays]:
+    """Inputs, results in double, and which of their elements rounding errors cannot change much."""
+    try:
+        inputs = dict(random_inputs(program.modules[0], program.library, trial.seed))
+    except GenrwError as problem:
+        raise Rejected(str(problem)) from None
+    if trial.special:
+        inputs = _with_special(program, inputs, trial.seed)
+    try:
+        wanted = program.run(inputs, "interpret", precise=True)
+    except GenrwError as problem:
+        if "out of range" in str(problem) or "too large" in str(problem):
+            raise Rejected(str(problem)) from None
+        raise
+    module, context = program.modules[0], program.context(program.modules[0])
+    exact = _exact_elements(module, program.library, context, inputs)
+    sure = {name: np.ones(array.shape, np.bool_) for name, array in wanted.items()}
+    for run in range(NOISY_RUNS):
+        rng = np.random.default_rng((trial.seed, run))
+        try:
+            noisy = _evaluated(module, program.library, context, inputs, _Noise(exact, rng, program.library))
+        except GenrwError as problem:
+            raise Rejected(str(problem)) from None
+        for (name, want), got, node in zip(wanted.items(), noisy, program.results.values(), strict=True):
+            sure[name] &= _near(got, want, node.type.dtype)
+    return inputs, wanted, sure
+
+
+def _with_special(program: Program, inputs: Arrays, seed: int) -> Arrays:
+    """The inputs with infinities, NaN and other numbers on the edge among floats that lie packed."""
+    rng = np.random.default_rng((seed, 99))
+    found = dict(inputs)
+    for name, node in program.inputs.items():
+        if DTYPES[node.type.dtype].is_float and node.type.strides is None:
+            places = rng.random(node.type.lens) < 0.05
+            with np.errstate(all="ignore"):
+                special = rng.choice(_SPECIAL, node.type.lens).astype(numpy_dtype(node.type.dtype))
+            found[name] = np.where(places, special, inputs[name])
+    return found
+
+
+def _near(got: Any, want: Any, dtype: str) -> Any:
+    """Where a noisy result is as good as the right one."""
+    if not DTYPES[dtype].is_float:
+        return got == want
+    with np.errstate(all="ignore"):
+        rounded = want.astype(numpy_dtype(dtype)).astype(np.float64)
+        found, right = got.astype(np.float64), want.astype(np.float64)
+        same = (found == rounded) | (np.isnan(found) & np.isnan(rounded))
+        finite = np.isfinite(found) & np.isfinite(rounded)
+        typical = np.sqrt(np.mean(np.where(finite, right, 0.0) ** 2)) if right.size else 0.0
+        bound = ELEMENT_BOUND / MARGIN * DTYPES[dtype].epsilon * (np.abs(right) + typical)
+        return same | (finite & (np.abs(found - right) <= bound))
+
+
+class _Noise:
+    """Rounding errors, thrown into what is not exact: into an operation's floating operands and its result."""
+
+    def __init__(self, exact: Mapping[int, Any], rng: np.random.Generator, library: Library) -> None:
+        self.exact, self.rng, self.library = exact, rng, library
+
+    def operands(self, node: Node, operands: list[Array]) -> list[Array]:
+        if self.library.role(node.op) == "index_map" or np.all(self.exact[id(node)]):
+            return operands
+        return [self._with_noise(x, x.dtype, True) for x in operands]
+
+    def result(self, node: Node, value: Array) -> Array:
+        if self.library.role(node.op) == "index_map":
+            return value
+        return self._with_noise(value, node.type.dtype, ~self.exact[id(node)])
+
+    def _with_noise(self, value: Array, dtype: str, places: Any) -> Array:
+        if not DTYPES[dtype].is_float:
+            return value
+        errors = 1 + NOISE * DTYPES[dtype].epsilon * self.rng.uniform(-1, 1, value.values.shape)
+        values = np.where(places, value.values * errors, value.values)
+        return stored(Array(values, dtype).finished(dtype, False), dtype, False)
+
+
+def _exact_elements(module: Module, library: Library, context: Mapping[str, Any], inputs: Arrays) -> dict[int, Any]:
+    """By the identity of the node, which of its elements are numbers of the element type, as computed in double."""
+    found: dict[int, Any] = {}
+
+    def note(node: Node, value: Array) -> None:
+        dtype = "float" if node.type.dtype == "double" else node.type.dtype
+        if not DTYPES[dtype].is_float:
+            found[id(node)] = np.ones(value.values.shape, np.bool_)
+            return
+        with np.errstate(all="ignore"):
+            rounded = value.values.astype(numpy_dtype(dtype)).astype(np.float64)
+        found[id(node)] = (rounded == value.values) | np.isnan(value.values)
+
+    _evaluated(module, library, context, inputs, None, note)
+    return found
+
+
+def _evaluated(
+    module: Module,
+    library: Library,
+    context: Mapping[str, Any],
+    inputs: Arrays,
+    noise: _Noise | None,
+    note: Callable[[Node, Array], None] | None = None,
+) -> list[Any]:
+    """The results of a tensor program, in double, or in the elements' types with noise."""
+    evaluator = Evaluator(library, context, noise is None)
+    values: dict[int, Array] = {}
+    with np.errstate(all="ignore"):
+        for node in module.nodes:
+            if node is module.root:
+                break
+            value = _value(node, evaluator, values, inputs, noise)
+            values[id(node)] = value
+            if note is not None:
+                note(node, value)
+        return [values[id(o)].finished(o.type.dtype, noise is None) for o in module.root.operands]
+
+
+def _value(
+    node: Node, evaluator: Evaluator, values: Mapping[int, Array], inputs: Arrays, noise: _Noise | None
+) -> Array:
+    library = evaluator.library
+    if node.op == library.boundary("input").name:
+        return stored(np.asarray(inputs[node.attribute("name")]), node.type.dtype, evaluator.precise)
+    if node.op == library.boundary("constant").name:
+        return evaluator.constant(node, node.type.lens)
+    operands = [values[id(o)] for o in node.operands]
+    if noise is None:
+        return evaluator.value(node, operands)  # type: ignore[return-value]
+    value: Array = evaluator.value(node, noise.operands(node, operands))  # type: ignore[assignment]
+    return noise.result(node, value)
+
+
+# ---- what is found
+
+
+
+
+def lowered_trial(trial: Trial, library: Library, *, stages: bool) -> Lowered | Fault:
+    """A trial lowered and its kernels printed, each stage interpreted if `stages`, else the last; or what is wrong."""
+    program = loaded(trial, library)
+    inputs, wanted, sure = reference(trial, program)
+    found = Lowered(trial, program, [], inputs, wanted, sure)
+    current = program
+    for stage in program.stages:
+        try:
+            current = current.lower(stage)
+        except GenrwError as problem:
+            return Fault(f"refused at {stage}", str(problem))
+        except Exception as problem:
+            return Fault(f"{type(problem).__name__} at {stage}", repr(problem))
+        if trial.schedule is not None and any(m.schedule for m in current.modules) and stage == "schedule":
+            current = _rescheduled(current, trial.schedule)
+        if stages or stage == program.stages[-1]:
+            fault = _interpreted(found, current, stage)
+            if fault is not None:
+                return fault
+    try:
+        found.kernels = current.kernels()
+    except GenrwError as problem:
+        return Fault("refused to print", str(problem))
+    except Exception as problem:
+        return Fault(f"{type(problem).__name__} in printing", repr(problem))
+    found.program = replace(current, source=program.source)
+    return found
+
+
+def _interpreted(found: Lowered, current: Program, stage: str) -> Fault | None:
+    try:
+        results = current.run(found.inputs, "interpret")
+    except GenrwError as problem:
+        return Fault(f"cannot be interpreted at {stage}", str(problem))
+    except Exception as problem:
+        return Fault(f"{type(problem).__name__} at {stage}", repr(problem))
+    return found.fault(results, f"wrong at {stage}")
+
+
+def _rescheduled(program: Program, wanted: Mapping[str, Any]) -> Program:
+    """Each kernel under the legal schedule that is most like the one wanted; the cheapest of equals."""
+
+    def likeness(schedule: Mapping[str, Any]) -> float:
+        return sum((8 if k == "algo" else 1) * (schedule.get(k) == v) for k, v in wanted.items())
+
+    kernels = {name: [s for _, s, _ in found] for name, found in program.trace.schedules.items()}
+
+    def chosen(module: Module) -> Module:
+        return replace(module, schedule=max(kernels[module.name], key=likeness)) if kernels.get(module.name) else module
+
+    units = tuple(replace(unit, kernels=tuple(map(chosen, unit.kernels))) for unit in program.units)
+    return program.with_units(units)
+
+
+def compiled(trials: list[Lowered]) -> Iterator[tuple[Lowered, list[HostProgram] | Fault]]:
+    """The kernels of trials for the CPU, compiled together as far as they can be."""
+    try:
+        programs = iter(HostProgram.compile_all([k for t in trials for k in t.kernels], cache=False))
+        yield from [(t, [next(programs) for _ in t.kernels]) for t in trials]
+    except GenrwError as problem:
+        if len(trials) == 1:
+            yield trials[0], Fault("does not compile", str(problem))
+            return
+        middle = len(trials) // 2
+        yield from compiled(trials[:middle])
+        yield from compiled(trials[middle:])
+
+
+def host_fault(found: Lowered, kernels: list[HostProgram]) -> Fault | None:
+    """What is wrong with the results of the kernels on the CPU."""
+    for order in ORDERS:
+        results = HostSequence(kernels, found.program)(found.inputs, threads=2, order=order)
+        fault = found.fault(dict(results), "wrong on the CPU")
+        if fault is not None:
+            return replace(fault, text=f"{fault.text} (order {order})")
+    return None
+
+
+def device_fault(found: Lowered, library: Library) -> Fault | None:
+    """What the compiler for an AMD target says of the kernels."""
+    arch = found.trial.target
+    if library.target(arch).values["device"] != "hip":
+        return None
+    for kernel in found.kernels:
+        try:
+            compile_amd(kernel.text, arch, kernel.wave_size, kernel.name)
+        except GenrwError as problem:
+            return Fault("does not compile for the GPU", str(problem))
+    return None
+
+
+def first_fault(trial: Trial, library: Library, *, on_device: bool = False) -> Fault | None:
+    """All that can be wrong with one trial; Rejected where it says nothing."""
+    found = lowered_trial(trial, library, stages=True)
+    if isinstance(found, Fault):
+        return found
+    ((_, kernels),) = compiled([found])
+    fault = kernels if isinstance(kernels, Fault) else host_fault(found, kernels)
+    return fault or (device_fault(found, library) if on_device else None)
