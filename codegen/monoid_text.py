@@ -92,4 +92,4 @@ class _Struct:
         return f"{{{', '.join(parts)}}}"
 
     def _text(self, expr: Expr, names: Mapping[str, str], dtype: str) -> str:
-        return cpp_expr(expr, names, dtype)[0]
+        return cpp_expr(expr, names, dtype, result=dtype)[0]

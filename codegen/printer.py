@@ -26,12 +26,13 @@ from genrw.codegen.rest import Rest, choose_rest
 from genrw.engine.cpp_expr import cpp_expr, cpp_number
 from genrw.engine.dtypes import DTYPES
 from genrw.engine.emit_text import emit_text
+from genrw.engine.expr_walk import substitute
 from genrw.engine.ir import Module, Node
 from genrw.engine.library import Library, Operator
 from genrw.engine.monoids import element_type
 from genrw.engine.types import Type
 from genrw.grammar.diagnostics import error
-from genrw.grammar.expr_tree import Expr, IfElse, Name
+from genrw.grammar.expr_tree import Const, Expr, IfElse, Name
 
 PRECEDENCES = ("atom", "unary", "mul", "add", "shift", "compare", "equal", "and", "or", "cond")
 _LONGEST_INLINE = 72
@@ -747,22 +748,12 @@ class _Printer:
         names: dict[str, str] = {
             operator.operand(i).name: self._typed(o, inside, operator, "cond") for i, o in enumerate(item.operands)
         }
-        names |= {k: v for k, v in self._attribute_values(node, compute).items() if k not in names}
+        numbers = {k: Const(v) for k, v in node.attributes if isinstance(v, (int, float)) and k not in names}
+        names |= {k: str(v) for k, v in node.attributes if k not in names and k not in numbers}
         types = {operator.operand(i).name: DTYPES[o.node.type.dtype].compute for i, o in enumerate(item.operands)}
-        types |= {k: "bool" for k, v in node.attributes if isinstance(v, bool)}
-        text, precedence = cpp_expr(operator.decl.means, names, compute, types)
+        means = substitute(operator.decl.means, numbers)
+        text, precedence = cpp_expr(means, names, compute, types, result=DTYPES[dtype].compute)
         return self._rounded(operator, node, Text(text, precedence))
-
-    def _attribute_values(self, node: Node, dtype: str) -> dict[str, str]:
-        """What a meaning calls attributes: numbers as literals of the type it computes in, others by their names."""
-        values: dict[str, str] = {}
-        for name, value in node.attributes:
-            if isinstance(value, (int, float)):
-                text = cpp_number(value, "bool" if isinstance(value, bool) else dtype)
-                values[name] = Text(text, "unary" if text.startswith("-") else "atom")
-            else:
-                values[name] = str(value)
-        return values
 
     def _attribute_texts(self, node: Node) -> dict[str, Any]:
         operator = self.library.operator(node.op)

@@ -53,18 +53,23 @@ class Cpp(NamedTuple):
 
 
 def cpp_expr(
-    expr: Expr, names: Mapping[str, str], dtype: str, types: Mapping[str, str] | None = None
+    expr: Expr, names: Mapping[str, str], dtype: str, types: Mapping[str, str] | None = None, result: str = ""
 ) -> tuple[str, str]:
     """An expression's C++ text and precedence. `names` maps `a` or `a.field` to C++ text: an atom, unless the
     text has a `precedence`.
 
-    `dtype` is the type of all names (and what `type` means) but those in `types`.
+    `dtype` is the type of all names (and what `type` means) but those in `types`. Where the `result` is to be an
+    integer and the expression is none, it is converted.
     """
     within_depth(expr)
     for node in walk(expr):
         if isinstance(node, Call):
             _check_count(node)
-    printed = _Printer(names, dtype, types or {}).whole(expr)
+    printer = _Printer(names, dtype, types or {})
+    printed = printer.whole(expr)
+    found = _settled(printer.type(expr), dtype)
+    if result and DTYPES[result].is_integer and DTYPES[found].is_float:
+        return f"gen::convert<{DTYPES[result].cpp}>({printed.text})", "atom"
     return printed.text, printed.precedence
 
 

@@ -267,7 +267,14 @@ def _value(
 def lowered_trial(trial: Trial, library: Library, *, stages: bool) -> Lowered | Fault:
     """A trial lowered and its kernels printed, each stage interpreted if `stages`, else the last; or what is wrong."""
     program = loaded(trial, library)
-    inputs, wanted, sure = reference(trial, program)
+    try:
+        inputs, wanted, sure = reference(trial, program)
+    except GenrwError as problem:
+        return Fault("cannot be interpreted as written", str(problem))
+    except Rejected:
+        raise
+    except Exception as problem:
+        return Fault(f"{type(problem).__name__} as written", repr(problem))
     found = Lowered(trial, program, [], inputs, wanted, sure)
     current = program
     for stage in program.stages:

@@ -1,0 +1,34 @@
+"""Small programs that random ones led to: each was refused, did not compile, or gave something else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support import check_every_stage, check_host, load
+
+from genrw.engine.dtypes import numpy_dtype
+
+
+def check(text: str, target: str, **options: Any) -> None:
+    """Every stage means the same, and so does the printed kernel."""
+    check_every_stage(text, target, **options)
+    check_host(text, target, **options)
+
+
+@pytest.mark.parametrize("op", ["argmax", "powers", "squares", "sum"])
+@pytest.mark.parametrize("lens", ["{}", "{1}", "{3, 5}"])
+@pytest.mark.parametrize("target", ["gfx942", "host"])
+def test_a_fold_over_no_axes(op: str, lens: str, target: str) -> None:
+    check(f"x = @param:x -> float{lens}\ny = reduce_{op}[axes={{}}](x)\n@return(y)\n", target)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64", "float"])
+def test_attributes_that_are_no_whole_numbers_beside_integers(dtype: str) -> None:
+    """A meaning takes integers and floats together for double, in C++ as well."""
+    text = f"x = @param:x -> {dtype}{{9}}\ny = shrink[lambd=1.5, bias=0.5](x)\nz = shrink[lambd=-3.0](x)\n@return(y, z)\n"
+    check(text, "host")
+    x = np.array([0, 1, 2, 3, 4, 5, 6, 7, 100], numpy_dtype(dtype))
+    wanted = np.where(x > 1.5, x.astype(np.float64) - 0.5, 0).astype(x.dtype)
+    assert load(text, "host").run({"x": x})["y"].tolist() == wanted.tolist()
