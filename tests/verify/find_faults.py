@@ -210,6 +210,8 @@ class Hunt:
             job.at, job.trial = name, value
         elif kind == "count":
             self.totals.counts[name] += value
+        elif kind == "done":
+            print(f"programs {job.numbers[0]} to {job.numbers[-1]} are done", file=sys.stderr, flush=True)
         elif kind == "fault":
             self._show(value)
         elif kind == "broken":

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
-from random_programs import program
+from folded_programs import program
 from support import differences, inputs_and_reference, load
 
 from genrw.engine.fusion_body import Kernel, body_of
@@ -23,7 +23,7 @@ def text_of(seed: int) -> str:
     """A random program that may need several kernels."""
     random = Random(seed)
     rank, depth, folds = random.choice((1, 2, 2, 3, 3, 4)), random.choice((1, 2, 3)), random.randint(0, 3)
-    return program(seed * 7919 + 1, rank, depth, folds, True).text
+    return program(seed * 7919 + 1, rank, depth, folds)
 
 
 def graph_of(text: str) -> FusionGraph:

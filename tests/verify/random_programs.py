@@ -180,7 +180,9 @@ class Writer:
         self.library, self.random = library, random
         self.dtype = random.choice((*DTYPES, "float", "half"))
         self.lens = shape(random)
-        self.axes = tuple(d for d in range(len(self.lens)) if random.random() < 0.5) or tuple(range(len(self.lens)))[-1:]
+        self.axes = (
+            tuple(d for d in range(len(self.lens)) if random.random() < 0.5) or tuple(range(len(self.lens)))[-1:]
+        )
         self.attributes = AttributeDraw(library, random, self.lens, self.dtype, {})
         self.strange = random.random() < 0.2
         self.lines: list[Line] = []
@@ -368,7 +370,9 @@ class Writer:
 
     def _strides(self, lens: Sequence[int]) -> tuple[int, ...]:
         """Strides of a tensor that lies in another order, with gaps, or is repeated along axes."""
-        order = self.random.sample(range(len(lens)), len(lens)) if self.random.random() < 0.6 else range(len(lens))[::-1]
+        order = (
+            self.random.sample(range(len(lens)), len(lens)) if self.random.random() < 0.6 else range(len(lens))[::-1]
+        )
         strides, step = [0] * len(lens), 1
         for d in order:
             strides[d] = step

@@ -262,8 +262,6 @@ def _value(
 # ---- what is found
 
 
-
-
 def lowered_trial(trial: Trial, library: Library, *, stages: bool) -> Lowered | Fault:
     """A trial lowered and its kernels printed, each stage interpreted if `stages`, else the last; or what is wrong."""
     program = loaded(trial, library)
@@ -325,18 +323,18 @@ def _rescheduled(program: Program, wanted: Mapping[str, Any]) -> Program:
     return program.with_units(units)
 
 
-def compiled(trials: list[Lowered]) -> Iterator[tuple[Lowered, list[HostProgram] | Fault]]:
+def compiled(trials: list[Lowered], *, cache: bool = False) -> Iterator[tuple[Lowered, list[HostProgram] | Fault]]:
     """The kernels of trials for the CPU, compiled together as far as they can be."""
     try:
-        programs = iter(HostProgram.compile_all([k for t in trials for k in t.kernels], cache=False))
+        programs = iter(HostProgram.compile_all([k for t in trials for k in t.kernels], cache=cache))
         yield from [(t, [next(programs) for _ in t.kernels]) for t in trials]
     except GenrwError as problem:
         if len(trials) == 1:
             yield trials[0], Fault("does not compile", str(problem))
             return
         middle = len(trials) // 2
-        yield from compiled(trials[:middle])
-        yield from compiled(trials[middle:])
+        yield from compiled(trials[:middle], cache=cache)
+        yield from compiled(trials[middle:], cache=cache)
 
 
 def host_fault(found: Lowered, kernels: list[HostProgram]) -> Fault | None:

@@ -27,7 +27,9 @@ def test_a_fold_over_no_axes(op: str, lens: str, target: str) -> None:
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64", "float"])
 def test_attributes_that_are_no_whole_numbers_beside_integers(dtype: str) -> None:
     """A meaning takes integers and floats together for double, in C++ as well."""
-    text = f"x = @param:x -> {dtype}{{9}}\ny = shrink[lambd=1.5, bias=0.5](x)\nz = shrink[lambd=-3.0](x)\n@return(y, z)\n"
+    text = (
+        f"x = @param:x -> {dtype}{{9}}\ny = shrink[lambd=1.5, bias=0.5](x)\nz = shrink[lambd=-3.0](x)\n@return(y, z)\n"
+    )
     check(text, "host")
     x = np.array([0, 1, 2, 3, 4, 5, 6, 7, 100], numpy_dtype(dtype))
     wanted = np.where(x > 1.5, x.astype(np.float64) - 0.5, 0).astype(x.dtype)

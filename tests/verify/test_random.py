@@ -1,56 +1,77 @@
-"""Random programs, lowered for some target under some legal schedule, mean the same as before."""
+"""Random programs of all that users can write mean the same at every stage and as printed kernels.
+
+python tests/verify/find_faults.py --count 2000      tries more of them, and makes those that fail smaller
+"""
 
 from __future__ import annotations
 
+from itertools import islice
+from pathlib import Path
+
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from random_programs import Generated, programs
-from support import (
-    WAVE32,
-    WAVE64,
-    check_compiles,
-    check_every_stage,
-    check_host,
-    check_last_stage,
-    load,
-    schedules,
-)
+from find_faults import trial_of
+from random_programs import random_programs, writable
+from random_trials import Fault, Lowered, Rejected, compiled, host_fault, lowered_trial
+from shrinking import shrunk
+from support import WAVE64, check_every_stage, check_host, load
 
+from genrw.engine.library import Library
 from genrw.grammar.diagnostics import GenrwError
+from genrw.rulesets import load_library
 
-TARGETS = (WAVE64, WAVE32, "sm_90", "host")
-SETTINGS = settings(
-    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck), print_blob=False
-)
-
-
-@settings(SETTINGS, max_examples=100)
-@given(programs(), st.sampled_from(TARGETS), st.integers(0, 99))
-def test_random_programs_at_the_last_stage(program: Generated, target: str, choice: int) -> None:
-    found = schedules(program.text, target)
-    check_last_stage(program.text, target, schedule=found[choice % len(found)])
+SEED, PROGRAMS, TOGETHER = 0, 100, 25
+"""How many programs are tried, and how many kernels' compilers are shared by."""
 
 
-@settings(SETTINGS, max_examples=12)
-@given(programs(), st.sampled_from(TARGETS[:2]), st.integers(0, 99))
-def test_random_programs_on_the_host(program: Generated, target: str, choice: int) -> None:
-    found = schedules(program.text, target)
-    schedule = found[choice % len(found)]
-    check_host(program.text, target, schedule=schedule)
-    check_compiles(program.text, target, schedule=schedule)
+@pytest.mark.parametrize("first", range(0, PROGRAMS, TOGETHER))
+def test_random_programs(first: int, library: Library) -> None:
+    found: dict[int, Lowered] = {}
+    faults: dict[int, Fault] = {}
+    for number in range(first, first + TOGETHER):
+        try:
+            lowered = lowered_trial(trial_of(library, SEED, number), library, stages=True)
+        except Rejected:
+            continue
+        if isinstance(lowered, Fault):
+            faults[number] = lowered
+        else:
+            found[number] = lowered
+    numbers = {id(lowered): number for number, lowered in found.items()}
+    for lowered, kernels in compiled(list(found.values()), cache=True):
+        fault = kernels if isinstance(kernels, Fault) else host_fault(lowered, kernels)
+        if fault is not None:
+            faults[numbers[id(lowered)]] = fault
+    again = f"python tests/verify/find_faults.py --seed {SEED} --only {' '.join(map(str, faults))}"
+    assert not faults, f"{faults}\nfor small programs: {again}"
+    assert len(found) > 0.8 * TOGETHER
 
 
-@settings(SETTINGS, max_examples=40)
-@given(programs(several=True), st.sampled_from(TARGETS))
-def test_random_programs_of_several_kernels(program: Generated, target: str) -> None:
-    check_last_stage(program.text, target)
+def test_every_operator_is_among_random_programs(library: Library) -> None:
+    """All that are declared for programs come in turn, and can be written."""
+    names = {name for named in writable(library).values() for name in named}
+    made = {op for program in islice(random_programs(library, SEED), 2 * len(names)) for op in program.operators}
+    assert made >= names
 
 
-@settings(SETTINGS, max_examples=8)
-@given(programs(several=True), st.sampled_from(TARGETS[:2]))
-def test_random_programs_of_several_kernels_on_the_host(program: Generated, target: str) -> None:
-    check_host(program.text, target)
+def test_an_operator_that_is_added_is_among_random_programs(tmp_path: Path) -> None:
+    (tmp_path / "mine.rw").write_text(
+        "/// Twice.\nop twice_of[by: int = 2](x: T tensor) -> tensor(T, x.lens) where T: number\n"
+        '  at nowhere\n  requires x.rank == 2 "two axes"\n  means x * by\n'
+    )
+    library = load_library([tmp_path])
+    assert "twice_of" in writable(library)[None]
+    made = islice(random_programs(library, SEED), len(library.names))
+    assert any("twice_of" in program.operators for program in made)
+
+
+def test_failing_programs_are_made_small(library: Library) -> None:
+    """Whatever has a certain operator in it is said to fail: nothing but that stays."""
+    trial = next(t for t in (trial_of(library, 5, n) for n in range(200)) if "softmax" in t.program.operators)
+    fault = Fault("refused", "because")
+    trial, _ = shrunk(trial, fault, lambda t: fault if "softmax" in t.program.text else None, 20)
+    assert len(trial.program.text.splitlines()) == 3
+    assert trial.schedule is None
+    check_every_stage(trial.program.text)
 
 
 @pytest.mark.parametrize(
