@@ -24,6 +24,7 @@ from pathlib import Path
 
 from random_programs import random_program, writable
 from random_trials import (
+    TOGETHER,
     Fault,
     Lowered,
     Rejected,
@@ -33,7 +34,7 @@ from random_trials import (
     drawn_trial,
     first_fault,
     host_fault,
-    lowered_trial,
+    lowered_trials,
 )
 from shrinking import shrunk, signature
 
@@ -69,7 +70,7 @@ def trial_of(library: Library, seed: int, number: int) -> Trial:
     """The trial of a number: programs hold all operators in turn."""
     names = [name for named in writable(library).values() for name in named]
     program = random_program(library, (seed, number), [names[number % len(names)]])
-    return drawn_trial(program, library, (seed, number))
+    return drawn_trial(program, library, seed, number)
 
 
 class Worker:
@@ -80,19 +81,18 @@ class Worker:
 
     def run(self, seed: int, numbers: Sequence[int]) -> None:
         waiting: list[tuple[int, Lowered]] = []
-        for number in numbers:
-            self.pipe.send(("at", number, None))
-            trial = trial_of(self.library, seed, number)
-            self.pipe.send(("at", number, trial))
-            try:
-                found = lowered_trial(trial, self.library, stages=True)
-            except Rejected:
-                self.pipe.send(("count", "said nothing", 1))
-                continue
-            if isinstance(found, Fault):
-                self.tell(number, trial, found)
-            else:
-                waiting.append((number, found))
+        groups = {n // TOGETHER: [m for m in numbers if m // TOGETHER == n // TOGETHER] for n in numbers}
+        for group in groups.values():
+            trials = {number: trial_of(self.library, seed, number) for number in group}
+            self.pipe.send(("at", group[0], trials[group[0]]))
+            found = lowered_trials(list(trials.values()), self.library)
+            for (number, trial), result in zip(trials.items(), found, strict=True):
+                if isinstance(result, Rejected):
+                    self.pipe.send(("count", "said nothing", 1))
+                elif isinstance(result, Fault):
+                    self.tell(number, trial, result)
+                else:
+                    waiting.append((number, result))
         self._compiled(waiting)
         self.pipe.send(("done", None, None))
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -21,15 +19,17 @@ from genrw.engine.compare import ELEMENT_BOUND, compare
 from genrw.engine.dtypes import DTYPES, numpy_dtype
 from genrw.engine.evaluate import Evaluator
 from genrw.engine.inputs import random_inputs
-from genrw.engine.ir import Module, Node
+from genrw.engine.ir import Module, Node, Unit
 from genrw.engine.library import Library
-from genrw.engine.pipeline import Options
+from genrw.engine.pipeline import Options, Trace
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.source import Source
 from genrw.program import Program
 
 Arrays = dict[str, Any]
 
+TOGETHER = 10
+"""How many programs are lowered in one call."""
 ORDERS = (0, 1, 7)
 """How the groups and waves of printed kernels take turns."""
 NOISY_RUNS, NOISE, MARGIN = 2, 2.0, 16
@@ -40,13 +40,14 @@ _SPECIAL = (float("inf"), float("-inf"), float("nan"), 0.0, -0.0, 1e30, -7e4, 1e
 
 @dataclass(frozen=True)
 class Trial:
-    """A program, what it is lowered for and how. `schedule` is what schedules are to be like, None for the cheapest;
-    `special` puts infinities, NaN and the like among the inputs."""
+    """A program, what it is lowered for and how. `schedule` is what schedules are to be like, None for the cheapest, or if
+    `forced` for any; `special` puts infinities, NaN and the like among the inputs."""
 
     program: RandomProgram
     target: str
     seed: int = 0
     schedule: Mapping[str, Any] | None = None
+    forced: bool = False
     strict: bool = False
     plan: str = "search"
     special: bool = False
@@ -90,37 +91,27 @@ class Lowered:
         return None
 
 
-def drawn_trial(program: RandomProgram, library: Library, seed: object) -> Trial:
-    """A way to lower a program: for any target, one time in two under a schedule that is not the cheapest."""
-    random = Random(f"trial {seed}")
-    trial = Trial(
+def drawn_trial(program: RandomProgram, library: Library, seed: int, number: int) -> Trial:
+    """A way to lower a program: for any target, more often than not under a schedule that need not be the cheapest.
+
+    What programs have in common that are lowered together is drawn for all of them.
+    """
+    alike, random = Random(f"trials {seed} {number // TOGETHER}"), Random(f"trial {seed} {number}")
+    return Trial(
         program,
-        random.choice(list(library.targets)),
+        alike.choice(list(library.targets)),
         seed=random.randrange(1000),
-        strict=random.random() < 0.1,
-        plan="exact" if random.random() < 0.05 else "search",
+        forced=random.random() < 0.6,
+        strict=alike.random() < 0.1,
+        plan="exact" if alike.random() < 0.05 else "search",
         special=random.random() < 0.15,
     )
-    if random.random() < 0.6:
-        try:
-            found = legal_schedules(loaded(trial, library))
-        except Exception:
-            return trial  # told of when it is tried
-        if found:
-            by_algo = {name: [s for s in found if s["algo"] == name] for name in {s["algo"]: 0 for s in found}}
-            return replace(trial, schedule=random.choice(random.choice(list(by_algo.values()))))
-    return trial
 
 
 def loaded(trial: Trial, library: Library) -> Program:
     """The program as written."""
     options = Options(target=trial.target, strict=trial.strict, plan=trial.plan)
     return Program.parse(Source("random.gen", trial.program.text), library, options)
-
-
-def legal_schedules(program: Program) -> list[Mapping[str, Any]]:
-    """The schedules that are legal for a kernel of a program."""
-    return [schedule for found in program.lower("schedule").trace.schedules.values() for _, schedule, _ in found]
 
 
 # ---- what is right
@@ -134,14 +125,14 @@ def reference(trial: Trial, program: Program) -> tuple[Arrays, Arrays, Arrays]:
         raise Rejected(str(problem)) from None
     if trial.special:
         inputs = _with_special(program, inputs, trial.seed)
+    module, context = program.modules[0], program.context(program.modules[0])
     try:
-        wanted = program.run(inputs, "interpret", precise=True)
+        results, exact = _precise(module, program.library, context, inputs)
     except GenrwError as problem:
-        if "out of range" in str(problem) or "too large" in str(problem):
+        if "out of range" in str(problem):
             raise Rejected(str(problem)) from None
         raise
-    module, context = program.modules[0], program.context(program.modules[0])
-    exact = _exact_elements(module, program.library, context, inputs)
+    wanted = dict(zip(program.results, results, strict=True))
     sure = {name: np.ones(array.shape, np.bool_) for name, array in wanted.items()}
     for run in range(NOISY_RUNS):
         rng = np.random.default_rng((trial.seed, run))
@@ -205,8 +196,10 @@ class _Noise:
         return stored(Array(values, dtype).finished(dtype, False), dtype, False)
 
 
-def _exact_elements(module: Module, library: Library, context: Mapping[str, Any], inputs: Arrays) -> dict[int, Any]:
-    """By the identity of the node, which of its elements are numbers of the element type, as computed in double."""
+def _precise(
+    module: Module, library: Library, context: Mapping[str, Any], inputs: Arrays
+) -> tuple[list[Any], dict[int, Any]]:
+    """The results in double; and by the identity of the node, which of its elements are numbers of the element type."""
     found: dict[int, Any] = {}
 
     def note(node: Node, value: Array) -> None:
@@ -218,8 +211,7 @@ def _exact_elements(module: Module, library: Library, context: Mapping[str, Any]
             rounded = value.values.astype(numpy_dtype(dtype)).astype(np.float64)
         found[id(node)] = (rounded == value.values) | np.isnan(value.values)
 
-    _evaluated(module, library, context, inputs, None, note)
-    return found
+    return _evaluated(module, library, context, inputs, None, note), found
 
 
 def _evaluated(
@@ -262,65 +254,101 @@ def _value(
 # ---- what is found
 
 
-def lowered_trial(trial: Trial, library: Library, *, stages: bool) -> Lowered | Fault:
-    """A trial lowered and its kernels printed, each stage interpreted if `stages`, else the last; or what is wrong."""
+def lowered_trials(trials: Sequence[Trial], library: Library) -> list[Lowered | Fault | Rejected]:
+    """Trials that agree in target, plan and strictness, lowered together, each stage interpreted, the kernels printed; or
+    what is wrong with each."""
+    begun = [_begun(trial, library) for trial in trials]
+    found = {i: b for i, b in enumerate(begun) if isinstance(b, Lowered)}
+    faults: dict[int, Fault] = {}
+    units = {i: replace(b.program.units[0].kernels[0], name=f"p{i}") for i, b in found.items()}
+    current = {i: Unit((module,)) for i, module in units.items()}
+    for stage in library.stages if found else ():
+        program = next(iter(found.values())).program.with_units(tuple(current.values()))
+        try:
+            lowered = program.lower(stage)
+        except Exception as problem:
+            if len(found) == 1:
+                return [
+                    Fault(_kind(problem, f"refused at {stage}", f"at {stage}"), str(problem)) if i in found else b
+                    for i, b in enumerate(begun)
+                ]
+            return _one_by_one(trials, library, problem)
+        current = dict(zip(current, lowered.units, strict=True))
+        for i in [*current]:
+            if stage == "schedule":
+                current[i] = _scheduled(found[i], current[i], lowered.trace)
+            fault = _interpreted(found[i], current[i], stage)
+            if fault is not None:
+                faults[i] = fault
+                del current[i], found[i]
+    for i, unit in current.items():
+        fault = _printed(found[i], unit)
+        if fault is not None:
+            faults[i] = fault
+    return [faults.get(i, b) for i, b in enumerate(begun)]
+
+
+def _one_by_one(trials: Sequence[Trial], library: Library, problem: Exception) -> list[Lowered | Fault | Rejected]:
+    """Trials that cannot be lowered together: one of them cannot be lowered alone, or that is a fault of its own."""
+    found = [lowered_trials([trial], library)[0] for trial in trials]
+    if any(isinstance(result, Fault) for result in found):
+        return found
+    return [Fault(_kind(problem, "refused together", "together"), str(problem)), *found[1:]]
+
+
+def _kind(problem: Exception, refused: str, place: str) -> str:
+    return refused if isinstance(problem, GenrwError) else f"{type(problem).__name__} {place}"
+
+
+def _begun(trial: Trial, library: Library) -> Lowered | Fault | Rejected:
+    """The trial with what is right, not lowered yet."""
     program = loaded(trial, library)
     try:
         inputs, wanted, sure = reference(trial, program)
-    except GenrwError as problem:
-        return Fault("cannot be interpreted as written", str(problem))
-    except Rejected:
-        raise
+    except Rejected as problem:
+        return problem
     except Exception as problem:
-        return Fault(f"{type(problem).__name__} as written", repr(problem))
-    found = Lowered(trial, program, [], inputs, wanted, sure)
-    current = program
-    for stage in program.stages:
-        try:
-            current = current.lower(stage)
-        except GenrwError as problem:
-            return Fault(f"refused at {stage}", str(problem))
-        except Exception as problem:
-            return Fault(f"{type(problem).__name__} at {stage}", repr(problem))
-        if trial.schedule is not None and any(m.schedule for m in current.modules) and stage == "schedule":
-            current = _rescheduled(current, trial.schedule)
-        if stages or stage == program.stages[-1]:
-            fault = _interpreted(found, current, stage)
-            if fault is not None:
-                return fault
-    try:
-        found.kernels = current.kernels()
-    except GenrwError as problem:
-        return Fault("refused to print", str(problem))
-    except Exception as problem:
-        return Fault(f"{type(problem).__name__} in printing", repr(problem))
-    found.program = replace(current, source=program.source)
-    return found
+        return Fault(_kind(problem, "cannot be interpreted as written", "as written"), str(problem))
+    return Lowered(trial, program, [], inputs, wanted, sure)
 
 
-def _interpreted(found: Lowered, current: Program, stage: str) -> Fault | None:
-    try:
-        results = current.run(found.inputs, "interpret")
-    except GenrwError as problem:
-        return Fault(f"cannot be interpreted at {stage}", str(problem))
-    except Exception as problem:
-        return Fault(f"{type(problem).__name__} at {stage}", repr(problem))
-    return found.fault(results, f"wrong at {stage}")
-
-
-def _rescheduled(program: Program, wanted: Mapping[str, Any]) -> Program:
-    """Each kernel under the legal schedule that is most like the one wanted; the cheapest of equals."""
+def _scheduled(found: Lowered, unit: Unit, trace: Trace) -> Unit:
+    """The program under the schedules that its trial asks for; the trial says then what these are like."""
+    legal = {m.name: [s for _, s, _ in trace.schedules.get(m.name, ())] for m in unit.kernels}
+    trial, random = found.trial, Random(found.trial.seed)
+    if trial.forced and trial.schedule is None and any(legal.values()):
+        schedules = random.choice([s for s in legal.values() if s])
+        algo = random.choice(list(dict.fromkeys(s["algo"] for s in schedules)))
+        trial = found.trial = replace(trial, schedule=random.choice([s for s in schedules if s["algo"] == algo]))
+    if trial.schedule is None:
+        return unit
+    wanted = trial.schedule
 
     def likeness(schedule: Mapping[str, Any]) -> float:
         return sum((8 if k == "algo" else 1) * (schedule.get(k) == v) for k, v in wanted.items())
 
-    kernels = {name: [s for _, s, _ in found] for name, found in program.trace.schedules.items()}
-
     def chosen(module: Module) -> Module:
-        return replace(module, schedule=max(kernels[module.name], key=likeness)) if kernels.get(module.name) else module
+        """The cheapest of those that are most like it."""
+        return replace(module, schedule=max(legal[module.name], key=likeness)) if legal[module.name] else module
 
-    units = tuple(replace(unit, kernels=tuple(map(chosen, unit.kernels))) for unit in program.units)
-    return program.with_units(units)
+    return replace(unit, kernels=tuple(map(chosen, unit.kernels)))
+
+
+def _printed(found: Lowered, unit: Unit) -> Fault | None:
+    found.program = replace(found.program, units=(unit,))
+    try:
+        found.kernels = found.program.kernels()
+    except Exception as problem:
+        return Fault(_kind(problem, "refused to print", "in printing"), str(problem))
+    return None
+
+
+def _interpreted(found: Lowered, unit: Unit, stage: str) -> Fault | None:
+    try:
+        results = replace(found.program, units=(unit,)).run(found.inputs, "interpret")
+    except Exception as problem:
+        return Fault(_kind(problem, f"cannot be interpreted at {stage}", f"at {stage}"), str(problem))
+    return found.fault(results, f"wrong at {stage}")
 
 
 def compiled(trials: list[Lowered], *, cache: bool = False) -> Iterator[tuple[Lowered, list[HostProgram] | Fault]]:
@@ -361,10 +389,10 @@ def device_fault(found: Lowered, library: Library) -> Fault | None:
 
 
 def first_fault(trial: Trial, library: Library, *, on_device: bool = False) -> Fault | None:
-    """All that can be wrong with one trial; Rejected where it says nothing."""
-    found = lowered_trial(trial, library, stages=True)
-    if isinstance(found, Fault):
-        return found
+    """All that can be wrong with one trial; None also where it says nothing."""
+    (found,) = lowered_trials([trial], library)
+    if not isinstance(found, Lowered):
+        return found if isinstance(found, Fault) else None
     ((_, kernels),) = compiled([found])
     fault = kernels if isinstance(kernels, Fault) else host_fault(found, kernels)
     return fault or (device_fault(found, library) if on_device else None)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from random_programs import Line, RandomProgram, parameter
-from random_trials import Fault, Rejected, Trial
+from random_trials import Fault, Trial
 
 from genrw.engine.types import Type
 from genrw.grammar.diagnostics import GenrwError
@@ -45,7 +45,7 @@ def shrunk(trial: Trial, fault: Fault, first_fault: Try, seconds: float) -> tupl
             break
         try:
             found = first_fault(candidate)
-        except (Rejected, GenrwError):
+        except GenrwError:
             continue
         if found is not None and signature(found) == wanted:
             trial, fault = candidate, found
@@ -58,7 +58,7 @@ def _smaller(trial: Trial) -> Iterator[Trial]:
     program = trial.program
     if isinstance(program, RandomProgram):
         yield from (replace(trial, program=p) for p in _smaller_programs(program))
-    plain = {"schedule": None, "strict": False, "plan": "search", "special": False}
+    plain = {"schedule": None, "forced": False, "strict": False, "plan": "search", "special": False}
     yield from (replace(trial, **{k: v}) for k, v in plain.items() if getattr(trial, k) != v)  # type: ignore[arg-type]
     yield from (replace(trial, program=Text(text)) for text in _shorter(program.text))  # type: ignore[arg-type]
 

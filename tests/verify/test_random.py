@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from find_faults import trial_of
 from random_programs import random_programs, writable
-from random_trials import Fault, Lowered, Rejected, compiled, host_fault, lowered_trial
+from random_trials import TOGETHER, Fault, Lowered, compiled, host_fault, lowered_trials
 from shrinking import shrunk
 from support import WAVE64, check_every_stage, check_host, load
 
@@ -19,31 +19,26 @@ from genrw.engine.library import Library
 from genrw.grammar.diagnostics import GenrwError
 from genrw.rulesets import load_library
 
-SEED, PROGRAMS, TOGETHER = 0, 100, 25
+SEED, PROGRAMS, SHARING = 0, 100, 50
 """How many programs are tried, and how many kernels' compilers are shared by."""
 
 
-@pytest.mark.parametrize("first", range(0, PROGRAMS, TOGETHER))
+@pytest.mark.parametrize("first", range(0, PROGRAMS, SHARING))
 def test_random_programs(first: int, library: Library) -> None:
-    found: dict[int, Lowered] = {}
-    faults: dict[int, Fault] = {}
-    for number in range(first, first + TOGETHER):
-        try:
-            lowered = lowered_trial(trial_of(library, SEED, number), library, stages=True)
-        except Rejected:
-            continue
-        if isinstance(lowered, Fault):
-            faults[number] = lowered
-        else:
-            found[number] = lowered
-    numbers = {id(lowered): number for number, lowered in found.items()}
-    for lowered, kernels in compiled(list(found.values()), cache=True):
+    numbers = range(first, first + SHARING)
+    trials = [trial_of(library, SEED, number) for number in numbers]
+    results = [
+        result for i in range(0, SHARING, TOGETHER) for result in lowered_trials(trials[i : i + TOGETHER], library)
+    ]
+    faults = {number: r for number, r in zip(numbers, results, strict=True) if isinstance(r, Fault)}
+    found = {id(r): number for number, r in zip(numbers, results, strict=True) if isinstance(r, Lowered)}
+    for lowered, kernels in compiled([r for r in results if isinstance(r, Lowered)], cache=True):
         fault = kernels if isinstance(kernels, Fault) else host_fault(lowered, kernels)
         if fault is not None:
-            faults[numbers[id(lowered)]] = fault
+            faults[found[id(lowered)]] = fault
     again = f"python tests/verify/find_faults.py --seed {SEED} --only {' '.join(map(str, faults))}"
     assert not faults, f"{faults}\nfor small programs: {again}"
-    assert len(found) > 0.8 * TOGETHER
+    assert len(found) > 0.8 * SHARING
 
 
 def test_every_operator_is_among_random_programs(library: Library) -> None:
