@@ -1,43 +1,60 @@
 """A rule's own examples, run: the rule, alone, makes one program equal to the other.
 
-What the programs of examples are, `example_programs` says.
+What the programs of examples are, `example_programs` says; what a rule made of one that went wrong, `example_text`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from genrw.engine.encodings import Encodings
 from genrw.engine.example_programs import program_of
+from genrw.engine.example_text import difference
 from genrw.engine.ir import Module, Node, walk
 from genrw.engine.kernels import parameter_names
 from genrw.engine.library import Library
+from genrw.engine.partial import why_not
 from genrw.engine.relevance import relevant_rules
 from genrw.engine.space import space_record, with_space
-from genrw.engine.stage import Saturated, StageEngine
+from genrw.engine.stage import Limits, Saturated, StageEngine
+from genrw.engine.variants import pattern_operators
 from genrw.grammar import gen_tree as tree
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
-from genrw.grammar.rw_tree import Example, RuleDecl
+from genrw.grammar.rw_tree import Example, OpPattern, RuleDecl
+from genrw.grammar.source import NOWHERE, Span
 
 DEFAULT_POLICY = "cost"
+_LIMITS = Limits(rounds=100, nodes_per_kernel=10_000, seconds=10.0)
+"""One rule and a few operations need less than a program; a rule that never ends is told of soon."""
 
 
-def run_example(library: Library, rule: RuleDecl, example: Example) -> Diagnostic | None:
+@dataclass(frozen=True)
+class Failure:
+    """An example that does not hold: what is wrong and where, and how the two programs differ.
+
+    `difference` are the lines of a unified diff, none where there are no two programs to compare.
+    """
+
+    diagnostics: tuple[Diagnostic, ...]
+    difference: tuple[str, ...] = ()
+
+
+def run_example(library: Library, rule: RuleDecl, example: Example) -> Failure | None:
     """None if the rule does with an example what this says, else what it does not."""
     try:
-        return _Trial(library, rule, example).verdict()
+        return _Trial(library, rule, example).failure()
     except GenrwError as problem:
-        return problem.diagnostics[0]
+        return Failure(tuple(_placed(d, example.keyword) for d in problem.diagnostics))
 
 
 def example_graphs(library: Library, rule: RuleDecl, example: Example) -> Iterator[tuple[str, Saturated]]:
     """What the rule, alone, makes of its example at each of its stages; every guard's decision is counted."""
     trial = _Trial(library, rule, example, watched=True)
-    before = trial.module(example.before)
     for stage in trial.stages():
-        yield stage, trial.saturated(stage, before)
+        yield stage, trial.saturated(stage)
 
 
 @dataclass
@@ -49,41 +66,72 @@ class _Trial:
     example: Example
     watched: bool = False
 
-    def verdict(self) -> Diagnostic | None:
-        before = self.module(self.example.before)
-        after = self.module(self.example.after) if self.example.after is not None else None
-        problems = [self._at(stage, before, after) for stage in self.stages()]
+    @cached_property
+    def before(self) -> Module:
+        return program_of(self.library, self.example, self.example.before)
+
+    @cached_property
+    def after(self) -> Module | None:
+        file = self.example.after
+        return program_of(self.library, self.example, file) if file is not None else None
+
+    def failure(self) -> Failure | None:
+        """What is wrong at the first of the rule's stages where anything is."""
+        both = self.before, self.after  # Programs that are none are told of before any rule runs.
+        assert both[0] is not None
+        problems = (self._at(stage) for stage in self.stages())
         return next((p for p in problems if p is not None), None)
 
     def stages(self) -> Sequence[str]:
         """The stages at which the rule runs."""
         return [stage for stage in self.rule.stages if stage in self.library.stages]
 
-    def saturated(self, stage: str, before: Module) -> Saturated:
-        """The e-graph of a program after the rule ran."""
-        if before.space is None and stage != self.library.stages[0]:
-            before = _with_own_space(before, self.library)
+    def saturated(self, stage: str) -> Saturated:
+        """The e-graph of the program after the rule ran."""
+        before = self._spaced(stage)
         present = frozenset(node.op for node in before.nodes)
         rules, reachable = relevant_rules(self.library, (self.rule,), present)
-        engine = StageEngine(self.library, stage, rules, reachable, encodings=Encodings(self.library, self.watched))
+        encodings = Encodings(self.library, self.watched)
+        engine = StageEngine(self.library, stage, rules, reachable, _LIMITS, encodings)
         return engine.run([before], [self._context(before)])
 
-    def _at(self, stage: str, before: Module, after: Module | None) -> Diagnostic | None:
-        graph = self.saturated(stage, before)
+    def _spaced(self, stage: str) -> Module:
+        """The program as a stage takes it."""
+        needs_space = self.before.space is None and stage != self.library.stages[0]
+        return _with_own_space(self.before, self.library) if needs_space else self.before
+
+    def _at(self, stage: str) -> Failure | None:
+        graph = self.saturated(stage)
         fired = any(graph.why.values())
-        if after is None:
-            return self._problem(f"rule `{self.rule.name}` changes its counterexample") if fired else None
+        if self.after is None:
+            return self._changed(stage, graph) if fired else None
         if not fired:
-            return self._problem(f"rule `{self.rule.name}` does not match its example")
-        if find(graph, after.root, self.library) != graph.class_of[graph.ids[id(before.root)]]:
-            return self._problem(f"rule `{self.rule.name}` does not make its example what it gives")
-        return None
+            return self._unmatched(stage, graph)
+        found = places(graph, self.after.root, self.library)
+        if found[id(self.after.root)] == _class_of(graph, self.before.root):
+            return None
+        missing = next((n for n in self.after.nodes if found[id(n)] is None), self.after.root)
+        said = f"rule `{self.rule.name}` does not make its example what it gives"
+        told = Diagnostic(said, _place(missing, self.example.keyword), "mend the rule, or what the example gives")
+        made = difference(self.library, stage, graph, self.before, self.after, self._context(self.before), found)
+        return Failure((told,), made)
 
-    def _problem(self, message: str) -> Diagnostic:
-        return Diagnostic(message, self.example.span)
+    def _changed(self, stage: str, graph: Saturated) -> Failure:
+        """A counterexample that the rule matches: at the instruction where it does."""
+        roots = pattern_operators(self.rule.left, self.rule, self.library) if _is_node(self.rule) else frozenset()
+        matched = [n for n in self.before.nodes if n.op in roots and graph.why.get(_class_of(graph, n))]
+        whole = matched[-1] if matched else self.before.root  # Users come last: of what is equal by now, the whole.
+        said = f"rule `{self.rule.name}` changes its counterexample"
+        remedy = "narrow the pattern or its guard, or make this an example"
+        told = Diagnostic(said, _place(whole, self.example.keyword), remedy)
+        made = difference(self.library, stage, graph, self.before, None, self._context(self.before), {})
+        return Failure((told,), made)
 
-    def module(self, file: tree.File) -> Module:
-        return program_of(self.library, self.example, file)
+    def _unmatched(self, stage: str, graph: Saturated) -> Failure:
+        """An example that the rule leaves alone: what its pattern or guard fails at."""
+        said = f"rule `{self.rule.name}` does not match its example"
+        told = Diagnostic(said, self.example.keyword, "mend the rule, or make this a counterexample")
+        return Failure((told, *_first(why_not(self.library, self.rule, graph, self._spaced(stage)))))
 
     def _context(self, module: Module) -> Mapping[str, Any]:
         policy = next(
@@ -98,6 +146,29 @@ class _Trial:
         }
 
 
+def _is_node(rule: RuleDecl) -> bool:
+    return isinstance(rule.left, OpPattern)
+
+
+def _first(found: Diagnostic | None) -> tuple[Diagnostic, ...]:
+    return (found,) if found is not None else ()
+
+
+def _class_of(graph: Saturated, node: Node) -> int:
+    return graph.class_of[graph.ids[id(node)]]
+
+
+def _place(node: Node, otherwise: Span) -> Span:
+    return node.span if node.span is not NOWHERE else otherwise
+
+
+def _placed(problem: Diagnostic, otherwise: Span) -> Diagnostic:
+    """A diagnostic that says where, at the least at the example."""
+    if problem.span is not None:
+        return problem
+    return Diagnostic(problem.message, otherwise, problem.remedy, problem.severity)
+
+
 def _with_own_space(module: Module, library: Library) -> Module:
     """The module with the space of its tensors, if these have one."""
     try:
@@ -108,6 +179,11 @@ def _with_own_space(module: Module, library: Library) -> Module:
 
 def find(graph: Saturated, root: Node, library: Library) -> int | None:
     """The class of a saturated e-graph that holds a term of its first kernel, if any does; what rules replaced is there."""
+    return places(graph, root, library)[id(root)]
+
+
+def places(graph: Saturated, root: Node, library: Library) -> dict[int, int | None]:
+    """For each node of a term, by its id, the class of the first kernel that holds it; None where none does."""
     known: dict[Any, int] = {}
     for number, nodes in (*graph.replaced.items(), *graph.classes.items()):
         for node in nodes:
@@ -121,4 +197,4 @@ def find(graph: Saturated, root: Node, library: Library) -> int | None:
             operands = tuple(found[id(o)] for o in term.operands)
             key = (term.op, graph.interner.attributes_id(0, term.attributes), operands)
         found[id(term)] = known.get(key)
-    return found[id(root)]
+    return found

@@ -86,7 +86,7 @@ class Extractor:
     def extract(self, module: Module, context: Mapping[str, Any], names: Mapping[int, Node]) -> Node:
         """The new root of a module; `names` gives the written node of each class that has one."""
         chosen = self.chosen(module, names)
-        return self._rebuild(chosen.root, chosen.program, context, names)
+        return self.rebuilt(chosen.root, chosen.program, context, names)
 
     def chosen(self, module: Module, names: Mapping[int, Node]) -> Chosen:
         """The nodes that a module's new form is made of."""
@@ -258,9 +258,10 @@ class Extractor:
 
     # ---- the result
 
-    def _rebuild(
+    def rebuilt(
         self, root: int, program: Mapping[int, ENode], context: Mapping[str, Any], names: Mapping[int, Node]
     ) -> Node:
+        """The program that the nodes of classes make up, from its root down; the nodes are in no circle."""
         made: dict[int, Node] = {}
         taken: set[str] = set()
         stack = [root]

@@ -70,6 +70,10 @@ Dims = Annotated[
 ]
 Inputs = Annotated[list[str] | None, typer.Option("--input", metavar="X=A.NPY", help="An input; others are random.")]
 Output = Annotated[Path | None, typer.Option("-o", metavar="FILE", help="Write there, not to stdout.")]
+RuleNames = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="RULE", help="Rules by name; else those of --rules, else all."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -344,9 +348,19 @@ def check(rules: Rules = None, no_shipped_rules: NoShipped = False, as_json: AsJ
     return check_folders(rules or (), not no_shipped_rules, as_json)
 
 
+@rules_app.command("test")
+def run_examples(
+    names: RuleNames = None, rules: Rules = None, no_shipped_rules: NoShipped = False, as_json: AsJson = False
+) -> int:
+    """Run rules' examples and counterexamples: those of --rules, or of all; show where and how they fail."""
+    from genrw.rule_test import run_tests
+
+    return run_tests(names or (), rules or (), not no_shipped_rules, as_json)
+
+
 @rules_app.command()
 def verify(
-    names: Annotated[list[str] | None, typer.Argument(metavar="RULE", help="Rules by name; without, all.")] = None,
+    names: RuleNames = None,
     rules: Rules = None,
     no_shipped_rules: NoShipped = False,
     count: Annotated[int, typer.Option("--count", min=1, help="Instances of each rule.")] = 50,

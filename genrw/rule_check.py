@@ -1,4 +1,4 @@
-"""`genrw rules check`: what is wrong with rules, told without running them."""
+"""`genrw rules check`: what is wrong with rules, told without a program of anybody's."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from typing import Any
 
 from genrw.engine.lint.check import lint
 from genrw.engine.lint.finding import Finding
-from genrw.rulesets import unchecked_library
+from genrw.rulesets import own_rules, unchecked_library
 from genrw.terminal import write, write_diagnostics
 
 
 def check_folders(folders: Sequence[str | Path], shipped: bool, as_json: bool) -> int:
-    """Print all findings; 1 if there are any. GenrwError for files that cannot be read as rules."""
+    """Print all findings; 1 if there are any. GenrwError for files that cannot be read as rules.
+
+    The examples of rules that are not shipped are run.
+    """
     library = unchecked_library(folders, shipped=shipped)
-    found = lint(library)
+    found = lint(library, own_rules(library))
     if as_json:
         write(json.dumps([_entry(f) for f in found], indent=2, ensure_ascii=False))
     elif found:

@@ -15,9 +15,9 @@ from typing import Any
 from genrw.engine.library import Library
 from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, Options, Verdict, verify_rule
 from genrw.explain import place
-from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
+from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.rw_tree import RuleDecl
-from genrw.rulesets import load_library
+from genrw.rulesets import chosen_rules, load_library
 from genrw.terminal import progress, write, write_diagnostics
 
 _MEGABYTE = 1 << 20
@@ -56,16 +56,7 @@ def verify_rules(request: Request) -> int:
 
 def chosen(library: Library, request: Request) -> list[RuleDecl]:
     """The rules by name; without names those of the folders, and without folders all."""
-    known = {rule.name: rule for rule in library.rules}
-    unknown = [name for name in request.names if name not in known]
-    if unknown:
-        raise error(f"there is no rule `{unknown[0]}`", remedy="`genrw rules list` shows all")
-    if request.names:
-        return [known[name] for name in request.names]
-    if not request.folders:
-        return list(library.rules)
-    shipped = {rule.name for rule in load_library().rules} if request.shipped else set()
-    return [rule for rule in library.rules if rule.name not in shipped]
+    return chosen_rules(library, request.names, request.folders)
 
 
 # ---- processes

@@ -16,7 +16,7 @@ from genrw.engine.library import Library, build_library
 from genrw.folders import rule_files
 from genrw.grammar import expr_tree, gen_tree, rw_tree, source
 from genrw.grammar.cache import cache_folder, cache_key, read_object, write_object
-from genrw.grammar.diagnostics import Diagnostic, GenrwError
+from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import Declaration, ImportDecl, RuleDecl, RuleFile
 from genrw.grammar.source import Source
@@ -47,6 +47,23 @@ def unchecked_library(folders: Sequence[str | Path] = (), *, shipped: bool = Tru
     """The same, of rules that may name what is not there; GenrwError for what cannot be read."""
     groups = rule_texts(folders, shipped=shipped)
     return build_library([file for group in groups for file in _parsed_group(group, True)])
+
+
+def chosen_rules(library: Library, names: Sequence[str], folders: Sequence[str | Path]) -> list[RuleDecl]:
+    """The rules by name; without names those of the folders, and without folders all. GenrwError for unknown names."""
+    known = {rule.name: rule for rule in library.rules}
+    for name in names:
+        if name not in known:
+            raise error(f"there is no rule `{name}`", remedy="`genrw rules list` shows all")
+    if names:
+        return [known[name] for name in names]
+    return own_rules(library) if folders else list(library.rules)
+
+
+def own_rules(library: Library) -> list[RuleDecl]:
+    """The rules of a library that are not shipped."""
+    shipped = {found.name for found in _sources([shipped_folder()])}
+    return [rule for rule in library.rules if rule.span.source.name not in shipped]
 
 
 def rule_texts(folders: Sequence[str | Path] = (), *, shipped: bool = True) -> tuple[Texts, Texts]:

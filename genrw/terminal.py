@@ -32,15 +32,16 @@ def write(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") or not text else f"{text}\n")
 
 
-def write_diff(lines: Sequence[str]) -> None:
-    """Print the lines of a difference, in colour on a terminal."""
-    if not is_terminal(sys.stdout):
-        write("\n".join(lines))
+def write_diff(lines: Sequence[str], stream: TextIO | None = None) -> None:
+    """Print the lines of a difference, in colour on a terminal; on stdout if no other stream is given."""
+    stream = stream or sys.stdout
+    if not is_terminal(stream):
+        stream.write("".join(f"{line}\n" for line in lines))
         return
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(soft_wrap=True, highlight=False)
+    console = Console(file=stream, soft_wrap=True, highlight=False)
     styles = {"+": "green", "-": "red", "@": "cyan"}
     for line in lines:
         console.print(Text(line, styles.get(line[:1], "")))

@@ -182,7 +182,7 @@ def _examples(source: Source, part: Part, errors: Errors) -> Iterator[Example]:
             errors.add(Diagnostic("`gives` follows no `example`", block.keyword))
         if opened and before and program and keyword != "example":
             span = Span(source, opened.keyword.start, block.end)
-            yield Example(before, program if keyword == "gives" else None, context, span)
+            yield Example(before, program if keyword == "gives" else None, context, span, opened.keyword)
         opened = opened if keyword == "example" else None
     if opened:
         errors.add(Diagnostic("this example has no `gives`", opened.keyword))

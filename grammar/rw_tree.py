@@ -235,12 +235,16 @@ class Binding:
 
 @dataclass(frozen=True)
 class Example:
-    """A program before and after the rule; `after` is None for a counterexample."""
+    """A program before and after the rule; `after` is None for a counterexample.
+
+    `keyword` is where the word stands that begins it, `span` all of it.
+    """
 
     before: File
     after: File | None
     context: tuple[Attribute, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    keyword: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,15 @@
-"""All that can be said of a library's rules without running them."""
+"""All that can be said of a library's rules without a program: by reading them, and by running their examples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 
 from genrw.engine.check import check_rules
 from genrw.engine.check_declarations import DeclarationChecks
 from genrw.engine.check_imports import check_imports
 from genrw.engine.example_programs import check_examples
+from genrw.engine.examples import run_example
 from genrw.engine.library import Library
 from genrw.engine.lint.finding import Finding
 from genrw.engine.lint.growth import endless
@@ -18,15 +19,19 @@ from genrw.engine.lint.reach import misplaced, not_lowered, reach, unreachable
 from genrw.engine.lint.sides import directions
 from genrw.engine.lint.sorts import mixed_sorts
 from genrw.engine.lint.unused import unused
+from genrw.grammar.rw_tree import RuleDecl
 
 MALFORMED = "declaration"
 """The kind of what stops a library from being used."""
+EXAMPLE = "example"
+"""The kind of examples that are no programs, or not what the rule does."""
 
 
-def lint(library: Library) -> list[Finding]:
+def lint(library: Library, tested: Iterable[RuleDecl] = ()) -> list[Finding]:
     """All findings, in the order of the files and of their lines.
 
-    Rules that name what is not there are told of, and left out of what is asked about rules together.
+    Rules that name what is not there are told of, and left out of what is asked about rules together. Of the `tested`
+    rules examples are run.
     """
     malformed = _malformed(library)
     bad = {f.subject for f in malformed}
@@ -45,7 +50,7 @@ def lint(library: Library) -> list[Finding]:
         *unused(library),
     ]
     if not malformed:
-        found += _examples(library)
+        found += _examples(library, {rule.name for rule in tested})
     order = {file.span.source.name: i for i, file in enumerate(library.files)}
     return sorted(dict.fromkeys(found), key=lambda f: _place(f, order))
 
@@ -63,11 +68,26 @@ def _malformed(library: Library) -> list[Finding]:
     return list(told())
 
 
-def _examples(library: Library) -> Iterator[Finding]:
+def _examples(library: Library, tested: Container[str]) -> Iterator[Finding]:
     for rule in library.rules:
-        for told in check_examples(library, rule):
-            remedy = told.remedy or "mend the example's program"
-            yield Finding("example", rule.name, replace(told, remedy=remedy))
+        told = list(check_examples(library, rule))
+        yield from (
+            Finding(EXAMPLE, rule.name, replace(t, remedy=t.remedy or "mend the example's program")) for t in told
+        )
+        if not told and rule.name in tested and library.targets:
+            yield from _untrue(library, rule)
+
+
+def _untrue(library: Library, rule: RuleDecl) -> Iterator[Finding]:
+    """Examples that are programs, and that the rule makes others of, or none."""
+    for example in rule.examples:
+        failure = run_example(library, rule, example)
+        if failure is not None:
+            first, *notes = failure.diagnostics
+            seen = [f"{note.span}: {note.message}" for note in notes]
+            seen += [f"`genrw rules test {rule.name}` shows the difference"] if failure.difference else []
+            remedy = "; ".join(filter(None, [first.remedy, *seen]))
+            yield Finding(EXAMPLE, rule.name, replace(first, remedy=remedy))
 
 
 def _place(found: Finding, order: dict[str, int]) -> tuple[int, int]:

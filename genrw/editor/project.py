@@ -151,11 +151,12 @@ class Project:
         return found
 
     def lint(self, path: Path) -> list[Diagnostic]:
-        """What the checks of all rules together find in one file."""
+        """What the checks of all rules together find in one file, and the examples of its rules, which are run."""
         library, _, problems = self.library(path)
         if self._here(problems, path):
             return []
-        return self._here((f.diagnostic for f in lint(library)), path)
+        own = [rule for rule in library.rules if self.path_of(rule.span.source.name) == path]
+        return self._here((f.diagnostic for f in lint(library, own)), path)
 
     def _here(self, diagnostics: Iterable[Diagnostic], path: Path) -> list[Diagnostic]:
         """Those of the findings that are about one file."""

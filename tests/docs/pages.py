@@ -156,8 +156,8 @@ class Page:
         for rule in file.declarations:
             if isinstance(rule, RuleDecl):
                 for example in rule.examples:
-                    problem = run_example(library, rule, example)
-                    assert problem is None, problem and problem.render()
+                    failure = run_example(library, rule, example)
+                    assert failure is None, failure and failure.diagnostics[0].render()
 
     # ---- Python
 

@@ -30,8 +30,8 @@ def label(value: object) -> str:
 
 @pytest.mark.parametrize(("rule", "example"), list(examples()), ids=label)
 def test_example(rule: RuleDecl, example: Example) -> None:
-    problem = run_example(LIBRARY, rule, example)
-    assert problem is None, str(problem)
+    failure = run_example(LIBRARY, rule, example)
+    assert failure is None, str(failure)
 
 
 @pytest.mark.parametrize("rule", LIBRARY.rules, ids=label)

@@ -1,0 +1,173 @@
+"""`genrw rules test`: examples and counterexamples of rules, and what `check` and an editor say of false ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import Command
+
+from genrw.editor.project import Project
+
+HEAD = """\
+stage simplify
+
+/// Once is enough.
+rule thrice
+  abs(abs(abs(x))) when x.rank > 0
+  => abs(x)
+"""
+
+TRUE = """\
+  example
+    x = @param:x -> float{4}
+    a = abs(x)
+    b = abs(a)
+    c = abs(b)
+  gives
+    x = @param:x -> float{4}
+    c = abs(x)
+  counterexample
+    x = @param:x -> float{4}
+    a = abs(x)
+"""
+
+WRONG_RESULT = """\
+  example
+    x = @param:x -> float{4}
+    a = abs(x)
+    b = abs(a)
+    c = abs(b)
+    d = exp(c)
+  gives
+    x = @param:x -> float{4}
+    n = neg(x)
+    d = exp(n)
+"""
+
+MATCHED = """\
+  counterexample
+    x = @param:x -> float{4}
+    a = abs(x)
+    b = abs(a)
+    c = abs(b)
+    d = exp(c)
+"""
+
+UNMATCHED = """\
+  example
+    x = @param:x -> float{}
+    a = abs(x)
+    b = abs(a)
+    c = abs(b)
+  gives
+    x = @param:x -> float{}
+    c = abs(x)
+"""
+
+NO_PROGRAM = """\
+  example
+    x = @param:x -> float{4}
+    a = abss(x)
+  gives
+    x = @param:x -> float{4}
+"""
+
+FALSE = {
+    "gives": (WRONG_RESULT, "n = neg(x)", "does not make its example what it gives"),
+    "counterexample": (MATCHED, "c = abs(b)", "changes its counterexample"),
+    "unmatched": (UNMATCHED, "example", "does not match its example"),
+    "unnamed": (NO_PROGRAM, "abss", "unknown operator `abss`"),
+}
+"""Examples that are false, with the text that is pointed at and what is said of it."""
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    return folder
+
+
+def pointed(err: str) -> str:
+    """The text above the first carets."""
+    lines = err.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.strip() and set(line) <= set(" ^"))
+    first = lines[at].index("^")
+    return lines[at - 1][first : first + lines[at].count("^")]
+
+
+def test_true_examples_pass(genrw: Command, mine: Path) -> None:
+    (mine / "a.rw").write_text(HEAD + TRUE)
+    result = genrw("rules", "test", "--rules", mine)
+    assert (result.status, result.err) == (0, "")
+    head, row, last = result.out.splitlines()
+    assert head.split() == ["rule", "stage", "declared", "at", "examples", "counterexamples", "result"]
+    assert row.split() == ["thrice", "simplify", f"{mine}/a.rw:4", "1", "1", "passed"]
+    assert last == "1 rule: 2 examples passed"
+    assert genrw("rules", "check", "--rules", mine).status == 0
+
+
+@pytest.mark.parametrize("kind", FALSE)
+def test_a_false_example_is_told_where_it_is(genrw: Command, mine: Path, kind: str) -> None:
+    text, place, said = FALSE[kind]
+    (mine / "a.rw").write_text(HEAD + TRUE + text)
+    result = genrw("rules", "test", "--rules", mine)
+    assert result.status == 1
+    assert said in result.err
+    assert pointed(result.err) == place
+    assert result.out.splitlines()[-1] == "1 rule: 1 of 3 examples failed"
+    checked = genrw("rules", "check", "--rules", mine)
+    assert (checked.status, checked.out) == (1, "1 finding\n")
+    assert said in checked.err
+    assert pointed(checked.err) == place
+
+
+def test_the_difference(genrw: Command, mine: Path) -> None:
+    (mine / "a.rw").write_text(HEAD + WRONG_RESULT + MATCHED)
+    err = genrw("rules", "test", "--rules", mine).err
+    assert "-n = neg(x) -> float{4}\n-d = exp(n) -> float{4}\n+a = abs(x) -> float{4}\n+d = exp(a)" in err
+    assert "-b = abs(a) -> float{4}\n-c = abs(b) -> float{4}\n-d = exp(c) -> float{4}\n+d = exp(a)" in err
+
+
+def test_why_an_example_is_not_matched(genrw: Command, mine: Path) -> None:
+    (mine / "a.rw").write_text(HEAD + UNMATCHED)
+    err = genrw("rules", "test", "--rules", mine).err
+    assert "note: this does not hold: x.rank is 0" in err
+
+
+def test_rules_by_name_and_for_tools(genrw: Command, mine: Path) -> None:
+    (mine / "a.rw").write_text(HEAD + TRUE + MATCHED + "\nrule bare\n  relu(relu(relu(x)))\n  => x\n")
+    assert (
+        genrw("rules", "test", "bare", "--rules", mine).out.splitlines()[-1] == "1 rule: 0 examples passed; 1 without"
+    )
+    entries = json.loads(genrw("rules", "test", "--rules", mine, "--json").out)
+    assert [(e["kind"], e["passed"]) for e in entries] == [
+        ("example", True),
+        ("counterexample", True),
+        ("counterexample", False),
+    ]
+    assert entries[2]["difference"]
+    assert genrw("rules", "test", "nonesuch").status == 2
+    shipped = genrw("rules", "test", "negated_twice")
+    assert (shipped.status, shipped.out.splitlines()[-1]) == (0, "1 rule: 1 example passed")
+
+
+def test_a_rule_that_never_ends_is_told(genrw: Command, mine: Path) -> None:
+    endless = "stage simplify\n\nrule deeper\n  tanh(x)\n  => tanh(exp(sin(x)))\n"
+    (mine / "a.rw").write_text(endless + "  counterexample\n    x = @param:x -> float{4}\n    y = tanh(x)\n")
+    result = genrw("rules", "test", "--rules", mine)
+    assert result.status == 1
+    assert "did not settle" in result.err or "made more than" in result.err
+
+
+def test_an_editor_shows_false_examples(mine: Path) -> None:
+    path = mine / "a.rw"
+    project = Project()
+    for text, place, said in FALSE.values():
+        project.edit(path, HEAD + TRUE + text)
+        told = project.analysis(path).diagnostics or project.lint(path)
+        assert [(d.span and d.span.text, said in d.message) for d in told] == [(place, True)]
+    project.edit(path, HEAD + TRUE)
+    assert project.lint(path) == []
