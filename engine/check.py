@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from genrw.engine.check_names import check_names
 from genrw.engine.context import CONTEXT_NAMES
 from genrw.engine.expr import check_expr, free_names
 from genrw.engine.library import Library, Operator, family_affixes
 from genrw.engine.variants import leaves, nodes
 from genrw.grammar.diagnostics import Diagnostic
 from genrw.grammar.expr_tree import Binary, Const, Expr, ListExpr, Name, Unary
-from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
+from genrw.grammar.rw_tree import AttributePattern, NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
 from genrw.grammar.source import Span
 
 _CONDITIONS = ("and", "or")
@@ -32,6 +33,10 @@ class _RuleCheck:
 
     def findings(self) -> Iterator[Diagnostic]:
         rule = self.rule
+        taken = list(check_names(self.library, rule))
+        yield from taken
+        if taken:
+            return
         yield from self._stages()
         if not isinstance(rule.left, OpPattern):
             yield Diagnostic("the left side is a variable, which matches everything", rule.left.span)
@@ -120,23 +125,39 @@ class _RuleCheck:
         operands = set(_operand_names(left))
         known = operands | set(_attribute_names(left)) | set(_number_names(left)) | self.classes | set(CONTEXT_NAMES)
         known |= {n.family for n in nodes(left) if n.family and n.family not in self.library.monoids}
-        known |= {b.name for b in (*self.rule.with_, *self.rule.for_)} | {"position"}
+        known |= {b.name for b in (*self.rule.with_, *self.rule.for_)}
         for leaf in leaves(right):
             if isinstance(leaf, VarPattern) and leaf.name not in operands:
                 yield Diagnostic(f"`{leaf.name}` is not bound by the left side", leaf.span)
-        for expr in self._expressions(right):
-            yield from check_expr(expr, known, self.library.scope.lets, self.library.scope.functions)
+        for expr in self._clauses():
+            yield from self._expression(expr, known)
+        yield from self._template(right, known)
+
+    def _template(self, pattern: Pattern, known: set[str]) -> Iterator[Diagnostic]:
+        """What the expressions of a template name; one that is mapped over operands has their `position`."""
+        if isinstance(pattern, NumberPattern):
+            yield from self._expression(pattern.value, known)
+        elif isinstance(pattern, OpPattern):
+            known = known | {"position"} if pattern.rest else known
+            for attribute in pattern.attributes:
+                yield from self._expression(_value(attribute), known)
+            for operand in pattern.operands:
+                yield from self._template(operand, known)
+
+    def _expression(self, expr: Expr, known: set[str]) -> Iterator[Diagnostic]:
+        yield from check_expr(expr, known, self.library.scope.lets, self.library.scope.functions)
 
     def _expressions(self, right: Pattern) -> Iterator[Expr]:
+        yield from self._clauses()
+        yield from (_value(attribute) for node in nodes(right) for attribute in node.attributes)
+        yield from (leaf.value for leaf in leaves(right) if isinstance(leaf, NumberPattern))
+
+    def _clauses(self) -> Iterator[Expr]:
         rule = self.rule
         if rule.guard is not None:
             yield rule.guard
         yield from (b.value for b in rule.with_)
         yield from (b.value for b in rule.for_ if b.name not in self.classes)
-        for node in nodes(right):
-            for attribute in node.attributes:
-                yield (attribute.value if attribute.value is not None else Name(attribute.name, span=attribute.span))
-        yield from (leaf.value for leaf in leaves(right) if isinstance(leaf, NumberPattern))
 
     def _unused(self) -> Iterator[Diagnostic]:
         """Names that the left side, `with` or `for` bind and nothing reads."""
@@ -180,6 +201,11 @@ def _not_a_condition(expr: Expr) -> str | None:
     if isinstance(expr, Binary):
         return _not_a_condition(expr.left) or _not_a_condition(expr.right)
     return None
+
+
+def _value(attribute: AttributePattern) -> Expr:
+    """What stands for an attribute; `axes` alone is the name."""
+    return attribute.value if attribute.value is not None else Name(attribute.name, span=attribute.span)
 
 
 def _operand_names(pattern: Pattern) -> Iterator[str]:

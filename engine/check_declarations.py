@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from genrw.engine.array_functions import array_functions
+from genrw.engine.check_names import check_names
 from genrw.engine.context import CONTEXT_NAMES
 from genrw.engine.dtypes import CLASSES, DTYPES, is_dtype
 from genrw.engine.emit_text import check_emit_text
@@ -17,7 +18,7 @@ from genrw.engine.lanes import Lanes, lane_functions
 from genrw.engine.library import LEAST_PARTS, PARTS_OF_ROLES, ROLES, Library
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Call, Const, Expr, Name
-from genrw.grammar.rw_tree import FieldExpr, LetDecl, MonoidDecl, OpDecl
+from genrw.grammar.rw_tree import ClassDecl, FieldExpr, LetDecl, MonoidDecl, OpDecl, TargetDecl
 from genrw.grammar.source import Span
 
 _ATTRIBUTE_TYPES = (
@@ -45,6 +46,8 @@ class DeclarationChecks:
 
     def of(self, declaration: object) -> Iterator[Diagnostic]:
         """The findings on one declaration."""
+        if isinstance(declaration, OpDecl | MonoidDecl | LetDecl | ClassDecl | TargetDecl):
+            yield from check_names(self.library, declaration)
         if isinstance(declaration, OpDecl):
             yield from self._operator(declaration)
         elif isinstance(declaration, MonoidDecl):
@@ -183,7 +186,7 @@ class DeclarationChecks:
             yield Diagnostic(f"`{monoid.name}` says nothing here of some fields", clause[0].value.span, remedy)
 
     def _let(self, let: LetDecl) -> Iterator[Diagnostic]:
-        if let.name in FUNCTIONS:
+        if let.name in self.meanings or let.name in FUNCTIONS:
             yield Diagnostic(f"`{let.name}` is a function of the language", let.name_span, "call the helper otherwise")
         if len(set(let.parameters)) < len(let.parameters):
             yield Diagnostic(f"`{let.name}` has two parameters of one name", let.name_span, "rename one")

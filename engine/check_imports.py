@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from genrw.engine.check_names import check_names
 from genrw.engine.context import CONTEXT_NAMES
 from genrw.engine.expr import check_expr
 from genrw.engine.foreign import GIVEN_NAMES
@@ -20,6 +21,7 @@ def check_imports(library: Library, declarations: Iterable[ImportDecl]) -> list[
 
 
 def _findings(library: Library, declaration: ImportDecl) -> Iterator[Diagnostic]:
+    yield from check_names(library, declaration)
     tensors = {i.name for i in declaration.inputs} | {a.name for a in declaration.attributes if a.type == "tensor"}
     for result in declaration.results:
         for node in nodes(result):
