@@ -190,7 +190,7 @@ class Answerer:
             else:
                 views.setdefault(name, {})[kind] = number
         for name, facts in views.items():
-            env[name] = _View(interner.types[facts["ty"]] if "ty" in facts else None, facts)
+            env[name] = View(interner.types[facts["ty"]] if "ty" in facts else None, facts)
         for name, (index, attribute) in self.demand.sources.items():
             attributes = env.get(f"a:{index}")
             if attributes is not None and attribute in attributes:
@@ -301,8 +301,8 @@ _MISSING = object()
 _NUMBER = Type("index", "int64")
 
 
-class _View:
-    """A matched value as expressions see it: its type's members and its facts."""
+class View:
+    """A matched value as expressions see it: its type's members and its facts. KeyError for what it has not."""
 
     __slots__ = ("facts", "type")
 
@@ -319,7 +319,7 @@ class _View:
 
 def _type_of(value: Any) -> Type:
     """The type of a matched value, as far as it is known."""
-    return value.type if isinstance(value, _View) and value.type is not None else Type("tensor")
+    return value.type if isinstance(value, View) and value.type is not None else Type("tensor")
 
 
 class _Lazy(dict[str, Any]):
@@ -349,7 +349,7 @@ def _index(value: Any, expr: Expr) -> int:
 
 
 def _plain(value: Any) -> Any:
-    return value.type if isinstance(value, _View) else value
+    return value.type if isinstance(value, View) else value
 
 
 def _coerce(operator: Operator, name: str, value: Any) -> Any:

@@ -57,7 +57,9 @@ def check_names(library: Library, declaration: Declaration) -> Iterator[Diagnost
         case MonoidDecl():
             yield from _taken(((name, declaration.name_span) for name, _ in declaration.carry), _MONOID)
             yield from _taken(_local(declaration), _TYPES)
-            placeholders = dict.fromkeys((f.decl.family or "" for f in library.families), "any monoid in a family's name")
+            placeholders = dict.fromkeys(
+                (f.decl.family or "" for f in library.families), "any monoid in a family's name"
+            )
             yield from _taken([(declaration.name, declaration.name_span)], placeholders)
         case LetDecl():
             yield from _taken(((name, declaration.name_span) for name in declaration.parameters), _TYPES)
@@ -75,7 +77,7 @@ def check_names(library: Library, declaration: Declaration) -> Iterator[Diagnost
 def _taken(named: Iterable[Named], known: Mapping[str, str]) -> Iterator[Diagnostic]:
     for name, span in dict.fromkeys(named):
         if name in known:
-            remedy = f'write "{name}" for the type, else choose another name' if name in DTYPES else "choose another name"
+            remedy = "choose another name" + (f'; the type itself is written "{name}"' if name in DTYPES else "")
             yield Diagnostic(f"`{name}` is {known[name]}, and nothing else may be called so here", span, remedy)
 
 

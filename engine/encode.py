@@ -31,6 +31,8 @@ from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, VarPattern
 from genrw.grammar.source import Span
 
 FACTS = ("lo", "hi", "pow2", "size", "depth", "uses", "fold", "order", "varies")
+TYPE = "ty"
+"""The fact that holds the number of a class's type."""
 ACTIVE, FIRED = "active", "fired"
 """Relations of watched rules and kernels: which are to run in which, and which did."""
 ASKING = "/ask"

@@ -50,11 +50,11 @@ def difference(
         names[root] = replace(names.get(root, after.root), name=after.root.name)
     try:
         made = _made(library, stage, graph, before, wanted, context, names)
-        texts = [print_module(module_tree(_bare(m), library, context)).splitlines() for m in (wanted, made)]
+        first, second = (print_module(module_tree(_bare(m), library, context)).splitlines() for m in (wanted, made))
     except (GenrwError, KeyError):
         return ()
     kinds = "gives" if after is not None else "counterexample"
-    return tuple(difflib.unified_diff(*texts, kinds, "the rule makes", lineterm="", n=_CONTEXT))
+    return tuple(difflib.unified_diff(first, second, kinds, "the rule makes", lineterm="", n=_CONTEXT))
 
 
 def _made(

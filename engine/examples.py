@@ -6,7 +6,7 @@ What the programs of examples are, `example_programs` says; what a rule made of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -106,7 +106,7 @@ class _Trial:
         if self.after is None:
             return self._changed(stage, graph) if fired else None
         if not fired:
-            return self._unmatched(stage, graph)
+            return self._unmatched(stage)
         found = places(graph, self.after.root, self.library)
         if found[id(self.after.root)] == _class_of(graph, self.before.root):
             return None
@@ -118,7 +118,8 @@ class _Trial:
 
     def _changed(self, stage: str, graph: Saturated) -> Failure:
         """A counterexample that the rule matches: at the instruction where it does."""
-        roots = pattern_operators(self.rule.left, self.rule, self.library) if _is_node(self.rule) else frozenset()
+        left = self.rule.left
+        roots = pattern_operators(left, self.rule, self.library) if isinstance(left, OpPattern) else frozenset()
         matched = [n for n in self.before.nodes if n.op in roots and graph.why.get(_class_of(graph, n))]
         whole = matched[-1] if matched else self.before.root  # Users come last: of what is equal by now, the whole.
         said = f"rule `{self.rule.name}` changes its counterexample"
@@ -127,11 +128,12 @@ class _Trial:
         made = difference(self.library, stage, graph, self.before, None, self._context(self.before), {})
         return Failure((told,), made)
 
-    def _unmatched(self, stage: str, graph: Saturated) -> Failure:
+    def _unmatched(self, stage: str) -> Failure:
         """An example that the rule leaves alone: what its pattern or guard fails at."""
         said = f"rule `{self.rule.name}` does not match its example"
         told = Diagnostic(said, self.example.keyword, "mend the rule, or make this a counterexample")
-        return Failure((told, *_first(why_not(self.library, self.rule, graph, self._spaced(stage)))))
+        trial = replace(self, watched=True)  # Its e-graph knows what guards see.
+        return Failure((told, *_first(why_not(self.library, self.rule, trial.saturated(stage), trial._spaced(stage)))))
 
     def _context(self, module: Module) -> Mapping[str, Any]:
         policy = next(
@@ -144,10 +146,6 @@ class _Trial:
             "policy": policy or DEFAULT_POLICY,
             "parameters": parameter_names(module),
         }
-
-
-def _is_node(rule: RuleDecl) -> bool:
-    return isinstance(rule.left, OpPattern)
 
 
 def _first(found: Diagnostic | None) -> tuple[Diagnostic, ...]:

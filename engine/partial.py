@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import islice
 from typing import Any
 
+from genrw.engine.answers import View
+from genrw.engine.encode import TYPE
 from genrw.engine.enode import ENode
 from genrw.engine.expr import free_names, member_uses
 from genrw.engine.infer import TypeProblem, infer
@@ -22,13 +24,15 @@ from genrw.engine.types import Type
 from genrw.engine.variants import Variant, nodes, pattern_operators, rest_counts, variants
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Const, Expr, Name
-from genrw.grammar.rw_tree import AttributePattern, NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
+from genrw.grammar.rw_tree import AttributePattern, Binding, NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
 from genrw.grammar.source import Span
 
 _STEPS = 200_000
 """How many nodes are tried at most."""
 _CHOICES = 256
 _WIDEST = 4
+_ALL_OF_IT = 1 << 30
+"""The depth of a match of all of a left side, guard included."""
 
 
 @dataclass
@@ -40,28 +44,15 @@ class Failure:
     why: str
 
 
-class Value:
-    """A matched value as expressions see it, without the facts that only the e-graph keeps."""
-
-    def __init__(self, type_: Type | None, number: int | None) -> None:
-        self.type, self.number = type_, number
-
-    def member(self, name: str) -> object:
-        if self.number is not None and name in ("lo", "hi"):
-            return self.number
-        if self.type is None:
-            raise KeyError(name)
-        return self.type.member(name)
-
-
 @dataclass(frozen=True)
 class _Match:
-    """What names stand for so far, and how many nodes are matched."""
+    """What names stand for so far, how many nodes are matched, and the first that is of those that rules replaced."""
 
     classes: Mapping[str, int] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
     context: int | None = None
     depth: int = 0
+    gone: tuple[OpPattern, int] | None = None
 
     def with_class(self, name: str, number: int) -> _Match | None:
         if self.classes.get(name, number) != number:
@@ -75,15 +66,19 @@ class _Match:
 
 
 def why_not(library: Library, rule: RuleDecl, graph: Saturated, module: Module) -> Diagnostic | None:
-    """What keeps a rule from applying; None if it applies."""
+    """What keeps a rule from applying to a module, alone in a graph of watched rules; None if it applied.
+
+    Whether it did is what the e-graph says, as everywhere. The search after a match only says why it did not.
+    """
+    if any(key.split("/")[0] == rule.name for key in graph.fired):
+        return None
     search = _Search(library, rule, graph, module)
     operators = frozenset(
         name for side in (rule.left, rule.right) for n in nodes(side) for name in pattern_operators(n, rule, library)
     )
     counts = rest_counts(rule, library, frozenset(range(_WIDEST + 1)), operators)
     for variant in variants(rule, library, counts):
-        if search.applies(variant):
-            return None
+        search.look(variant)
     best = search.best
     assert best is not None, "a left side has a root, at which it fails at the latest"
     return Diagnostic(best.why, best.span, severity="note")
@@ -98,13 +93,23 @@ class _Search:
         self.best: Failure | None = None
         self.steps = _STEPS
 
-    def applies(self, variant: Variant) -> bool:
-        """Does a variant match somewhere, its guard included?"""
+    def look(self, variant: Variant) -> None:
+        """Look everywhere for what a variant matches, and note what the best match fails at."""
         for number in self.graph.classes:
             for match in self._pattern(variant.left, number, _Match(), variant):
                 if self._guard(variant, match):
-                    return True
-        return False
+                    self._too_late(variant, match)
+
+    def _too_late(self, variant: Variant, match: _Match) -> None:
+        """All matches and the guard holds, and still the rule did nothing."""
+        if match.gone is None:
+            why = "all of it matches, but the right side is what is there already"
+            return self._fail(_ALL_OF_IT, variant.left.span, why)
+        pattern, number = match.gone
+        keys = {self.graph.rules[rule].split("/")[0] for rule in self.graph.why.get(number, ())}
+        by = [f"`{rule.name}`" for rule in self.library.rules if rule.name in keys and rule.replaces]
+        why = f"this `{pattern.op}` is replaced{' by ' + ', '.join(by) if by else ''} before all of the rest is there"
+        return self._fail(_ALL_OF_IT, pattern.op_span, why)
 
     def _fail(self, depth: int, span: Span, why: str) -> None:
         if self.best is None or depth > self.best.depth:
@@ -148,7 +153,9 @@ class _Search:
             here = f"no {wanted} is here: there is {self._shown(number)}"
             self._fail(match.depth, pattern.op_span, here if match.depth else none)
         for node in fitting:
-            found = self._attributes(pattern, node, replace(match, depth=match.depth + 1, context=node.attributes))
+            gone = match.gone or (None if node in self.graph.classes.get(number, ()) else (pattern, number))
+            here = replace(match, depth=match.depth + 1, context=node.attributes, gone=gone)
+            found = self._attributes(pattern, node, here)
             if found is not None and pattern.binds is not None:
                 found = found.with_class(pattern.binds, number)
             if found is not None and len(options) > 1:
@@ -221,19 +228,34 @@ class _Search:
         values = {name: self._value(number) for name, number in match.classes.items()}
         return {**context, **values, **match.values}
 
-    def _value(self, number: int) -> Value:
-        constant = next((n.number for n in self._members(number) if n.number is not None), None)
-        return Value(self._type(number), constant)
+    def _value(self, number: int) -> View:
+        """A class as guards see it."""
+        facts = {name: known[number] for name, known in self.graph.facts.items() if number in known and name != TYPE}
+        return View(self._type(number), facts)
 
     def _choices(self, variant: Variant, env: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         used = {n.op for n in nodes(variant.left)}
         loops = [b for b in self.rule.for_ if b.name not in used]
+        yield from islice(self._alternatives(variant, loops, env), _CHOICES)
+
+    def _alternatives(
+        self, variant: Variant, loops: Sequence[Binding], env: Mapping[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        """All combinations of what loops run over; a later one may depend on an earlier one."""
+        if not loops:
+            yield {}
+            return
+        depth = len(list(nodes(variant.left)))
+        first, *others = loops
         try:
-            lists = [self.library.scope.compile(b.value)({**env, **self._computed(variant, env)}) for b in loops]
-        except GenrwError:
-            lists = [[] for _ in loops]
-        for _, chosen in zip(range(_CHOICES), product(*lists), strict=False):
-            yield {b.name: value for b, value in zip(loops, chosen, strict=True)}
+            values = self.library.scope.compile(first.value)({**env, **self._computed(variant, env)})
+        except (GenrwError, KeyError) as problem:
+            return self._fail(depth, first.value.span, f"this cannot be told here: {_said(problem)}")
+        if not values:
+            return self._fail(depth, first.value.span, f"there is nothing that `{first.name}` could be")
+        for value in values:
+            for chosen in self._alternatives(variant, others, {**env, first.name: value}):
+                yield {first.name: value, **chosen}
 
     def _computed(self, variant: Variant, env: Mapping[str, Any]) -> dict[str, Any]:
         """The values of `with` that can be computed."""
@@ -252,8 +274,7 @@ class _Search:
             try:
                 holds = self.library.scope.compile(condition)(whole)
             except (GenrwError, KeyError) as problem:
-                said = problem.diagnostics[0].message if isinstance(problem, GenrwError) else "it asks for a fact"
-                self._fail(depth + place, condition.span, f"this cannot be told here: {said}{seen}")
+                self._fail(depth + place, condition.span, f"this cannot be told here: {_said(problem)}{seen}")
                 return False
             if holds is not True:
                 self._fail(depth + place, condition.span, f"this does not hold{seen}")
@@ -273,6 +294,10 @@ class _Search:
     def _type(self, number: int) -> Type | None:
         if number not in self.types:
             self.types[number] = None
+            told = self.graph.facts.get(TYPE, {}).get(number)
+            if told is not None:
+                self.types[number] = self.graph.interner.types[told]
+                return self.types[number]
             known = (self._inferred(node) for node in self._members(number))
             self.types[number] = next((type_ for type_ in known if type_ is not None), None)
         return self.types[number]
@@ -293,12 +318,16 @@ class _Search:
             return None
 
 
+def _said(problem: GenrwError | KeyError) -> str:
+    return problem.diagnostics[0].message if isinstance(problem, GenrwError) else "it asks for what is not known"
+
+
 def _seen(condition: Expr, env: Mapping[str, Any]) -> str:
     """The values that a condition sees."""
     members = sorted(member_uses(condition))
     told = [f"{name}.{member} is {_text(_member_of(env.get(name), member))}" for name, member in members]
     bare = sorted(free_names(condition) - {name for name, _ in members})
-    told += [f"{name} is {_text(env[name])}" for name in bare if name in env and not isinstance(env[name], Value)]
+    told += [f"{name} is {_text(env[name])}" for name in bare if name in env and not isinstance(env[name], View)]
     return f": {', '.join(told)}" if told else ""
 
 

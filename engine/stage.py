@@ -18,7 +18,9 @@ from genrw.engine.declared import Declared
 from genrw.engine.encode import (
     ACTIVE,
     ASKING,
+    FACTS,
     FIRED,
+    TYPE,
     Encoded,
     answer_table,
     constructor,
@@ -106,7 +108,8 @@ class Saturated:
     """The e-graph after a stage, in Python: classes by number, what they hold, and where the input went.
 
     `replaced` has the nodes that rules took out of the classes; `fired`, for each watched rule that did, the numbers of
-    the modules in which it did; `applied` what each rule of recorded encodings did, in the order of the rules.
+    the modules in which it did; `facts` of a watched engine what is known of each class, by the fact and the class;
+    `applied` what each rule of recorded encodings did, in the order of the rules.
     """
 
     interner: Interner
@@ -119,6 +122,7 @@ class Saturated:
     builds: Mapping[int, frozenset[str]]
     answered: Answered
     fired: Mapping[str, set[int]]
+    facts: Mapping[str, Mapping[int, int]]
     applied: Sequence[Application] = ()
 
     def growth(self) -> dict[str, int]:
@@ -538,6 +542,10 @@ class StageEngine:
                     node = ENode(text, to_int(attributes), tuple(map(class_number, operands)))
                     into = replaced if row.subsumed else classes
                     into.setdefault(class_number(row.output), []).append(node)
+
+        def known(fact: str) -> dict[int, int]:
+            return {class_number(row.inputs[0]): to_int(row.output) for row in functions[fact].rows}
+
         class_of = {to_int(r.inputs[0]): class_number(r.output) for r in functions["node"].rows}
         why: dict[int, set[int]] = {}
         for row in functions["why"].rows:
@@ -557,6 +565,7 @@ class StageEngine:
             self.encodings.builds,
             answered,
             fired,
+            {fact: known(fact) for fact in (TYPE, *FACTS)} if self.watched else {},
             self._applied(functions, classes, class_number),
         )
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from genrw.engine.library import Library
 from genrw.engine.partial import why_not
+from genrw.engine.pipeline import Pipeline
 from genrw.engine.places import is_of_places
 from genrw.explain import place
 from genrw.grammar.diagnostics import error
 from genrw.grammar.rw_tree import RuleDecl
-from genrw.program import Program, pipeline_of
+from genrw.program import Program
 from genrw.terminal import write
 
 
@@ -44,7 +45,7 @@ def _tell_at(stage: str, rule: RuleDecl, program: Program) -> None:
         return
     if before:
         program = program.lower(program.stages[before - 1])
-    pipeline = pipeline_of(program.library)
+    pipeline = Pipeline(program.library, watched=True)
     for module in program.modules:
         module = replace(pipeline.spaced(module, stage), target=program.options.target)
         found = why_not(program.library, rule, pipeline.batch([module], stage, program.options).graph, module)

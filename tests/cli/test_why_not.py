@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,57 @@ def test_a_later_stage_and_the_context(genrw: Command, softmax: Path) -> None:
     assert pointed(out) == ("`algo` is wave here", 'algo="lane"')
     out = genrw("rules", "why-not", "row_of_wave", softmax, "--schedule", "algo=block").out
     assert pointed(out) == ("this does not hold: schedule.algo is block", 'schedule.algo in ["wave", "subwave"]')
+
+
+HALVES = """\
+a = @param:a -> half{64, 128}
+b = @param:b -> half{64, 1}
+p = exp(a)
+q = exp(b)
+y = mul(p, q)
+@return(y)
+"""
+
+LATE = """\
+stage simplify
+
+rule soon
+  mul(exp(x), exp(y))
+  => exp(add(x, y))
+
+rule late
+  mul(exp(x), multibroadcast[out_lens](exp(y))) when x.type == "half"
+  => exp(add(x, multibroadcast[out_lens](y)))
+
+rule nothing_left
+  r@exp(x) when r.rank == n
+  => sqrt(x)
+  for n in [m for m in [x.rank] if m > 2]
+"""
+
+
+def test_it_says_what_cover_says(genrw: Command, tmp_path: Path) -> None:
+    """Halves with operands that repeat: what a rule would match is gone before the rest of it is there."""
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "mine.rw").write_text(LATE)
+    (tmp_path / "a.gen").write_text(HALVES)
+    out = genrw("rules", "cover", tmp_path / "a.gen", "--rules", tmp_path / "rules", "--json").out
+    fired = {entry["name"]: entry["fired"] for entry in json.loads(out)}
+    for name in ("soon", "late", "nothing_left"):
+        told = genrw("rules", "why-not", name, tmp_path / "a.gen", "--rules", tmp_path / "rules").out
+        assert ("applies; `genrw explain`" in told) == fired[name], told
+    assert (fired["soon"], fired["late"]) == (True, False)
+    late = genrw("rules", "why-not", "late", tmp_path / "a.gen", "--rules", tmp_path / "rules").out
+    message, at = pointed(late)
+    assert message.startswith("this `mul` is replaced by `broadcast_operands`")
+    assert message.endswith("before all of the rest is there")
+    assert at == "mul"
+    left = genrw("rules", "why-not", "nothing_left", tmp_path / "a.gen", "--rules", tmp_path / "rules").out
+    assert pointed(left) == ("there is nothing that `n` could be", "[m for m in [x.rank] if m > 2]")
+
+
+def test_facts_of_indices_are_known(genrw: Command, softmax: Path) -> None:
+    """Ranges and divisors stand in the e-graph: guards over them are asked, not given up."""
+    out = genrw("rules", "why-not", "read_vectors", softmax).out
+    assert "cannot be told" not in out
+    assert "a Value has no member" not in out
