@@ -18,6 +18,7 @@ from genrw.engine.variants import leaves, nodes
 from genrw.grammar.diagnostics import Diagnostic
 from genrw.grammar.expr_tree import Comprehension, Name, walk_free
 from genrw.grammar.rw_tree import (
+    AttributeDecl,
     ClassDecl,
     Declaration,
     ImportDecl,
@@ -25,6 +26,7 @@ from genrw.grammar.rw_tree import (
     MonoidDecl,
     NumberPattern,
     OpDecl,
+    OperandDecl,
     Pattern,
     RuleDecl,
     TargetDecl,
@@ -50,7 +52,7 @@ def check_names(library: Library, declaration: Declaration) -> Iterator[Diagnost
             yield from _operator_variables(library, declaration)
             yield from _twice(library, declaration)
         case OpDecl():
-            parts = [*declaration.attributes, *declaration.operands]
+            parts: list[AttributeDecl | OperandDecl] = [*declaration.attributes, *declaration.operands]
             variables = [o.dtype for o in declaration.operands if o.dtype is not None and is_variable(o.dtype)]
             own = _CONTEXT | dict.fromkeys(variables, "the element type of an operand")
             yield from _taken([*((p.name, p.span) for p in parts), *_local(declaration)], own)
@@ -65,8 +67,9 @@ def check_names(library: Library, declaration: Declaration) -> Iterator[Diagnost
             yield from _taken(((name, declaration.name_span) for name in declaration.parameters), _TYPES)
             yield from _taken(_local(declaration), _TYPES)
         case ImportDecl():
-            parts = [*declaration.attributes, *declaration.inputs, *declaration.with_]
-            yield from _taken([*((p.name, p.span) for p in parts), *_local(declaration)], _IMPORT)
+            named = [(a.name, a.span) for a in declaration.attributes] + [(i.name, i.span) for i in declaration.inputs]
+            named += [(b.name, b.span) for b in declaration.with_]
+            yield from _taken([*named, *_local(declaration)], _IMPORT)
         case ClassDecl():
             operators = dict.fromkeys(library.names, "an operator")
             yield from _taken([(declaration.name, declaration.name_span)], operators | dict.fromkeys(ROLES, "a role"))

@@ -15,7 +15,7 @@ from genrw.engine.sharing import Sharing
 from genrw.engine.stage import Saturated
 from genrw.engine.types import Type
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
-from genrw.grammar.source import NOWHERE
+from genrw.grammar.source import NOWHERE, Span
 
 _NUMBER_COST = 0.01
 _LEAST_COST = 1e-6
@@ -323,19 +323,53 @@ class Extractor:
         return known
 
     def _stuck(self, root: int, best: Mapping[int, _Best], names: Mapping[int, Node]) -> GenrwError:
-        """Say which values have no legal form: the lowest ones, whose operands all have."""
+        """Say which values lack a legal form, one for each operator that is left of them."""
+        lacking = self._lacking(root, best)
         problems: dict[str, Diagnostic] = {}
-        for number in self._reachable(root):
-            if number in best:
-                continue
-            lowest = [n for n in self.graph.classes.get(number, ()) if all(o in best for o in n.operands)]
-            for node in lowest[:1]:
-                about = [names[o] for o in (number, *node.operands) if o in names]
-                span = next((n.span for n in about if n.span is not NOWHERE), None)
-                what = next((f" of `{n.op}`" for n in about if n.op != node.op), "")
+        for number in lacking:
+            node = self._last_form(number)
+            if node is not None and node.op not in problems:
+                operands = [names[o] for o in node.operands if o in names]
+                what = next((f" of `{n.op}`" for n in operands if n.op != node.op), "")
                 message = f"no rule of stage `{self.stage}` lowers `{node.op}`{what}"
-                problems.setdefault(message, Diagnostic(message, span))
+                problems[node.op] = Diagnostic(message, self._written_at(number, names, self._reachable(root)))
         return GenrwError(problems.values() or [Diagnostic(f"stage `{self.stage}` found no legal program")])
+
+    def _lacking(self, root: int, best: Mapping[int, _Best]) -> list[int]:
+        """The classes without a form that the stage allows, for which those above have no legal term either.
+
+        A value with such a form lacks no rule: it only waits for its operands.
+        """
+        todo, seen, lacking = [root], {root}, []
+        for number in todo:
+            allowed = [node for node in self.graph.classes.get(number, ()) if self.cost(node) is not None]
+            if not allowed:
+                lacking.append(number)
+            below = dict.fromkeys(o for node in allowed for o in node.operands if o not in best)
+            todo += [o for o in below if o not in seen]
+            seen.update(below)
+        return lacking
+
+    def _last_form(self, number: int) -> ENode | None:
+        """The form of a value that rules have come to: the one that the last of them made, or the written one."""
+        forms = self.graph.classes.get(number, ())
+        return max(forms, key=lambda node: self._order(number, node), default=None)
+
+    def _written_at(self, number: int, names: Mapping[int, Node], reachable: Sequence[int]) -> Span | None:
+        """Where a value is written, or else what it is made of, or the nearest value that is made of it."""
+        users: dict[int, list[int]] = {}
+        for user in reachable:
+            for operand in self._below(user):
+                users.setdefault(operand, []).append(user)
+        todo, seen = [number], {number}
+        for found in todo:
+            spans = [names[n].span for n in (found, *self._below(found)) if n in names]
+            span = next((s for s in spans if s is not NOWHERE), None)
+            if span is not None:
+                return span
+            todo += dict.fromkeys(u for u in users.get(found, ()) if u not in seen)
+            seen.update(todo)
+        return None
 
 
 def written_nodes(graph: Saturated, modules: Sequence[Module], library: Library) -> dict[int, Node]:

@@ -376,7 +376,19 @@ def build_library(files: Iterable[RuleFile], before: Library | None = None) -> L
     From an earlier library everything but the rules is taken over if it is the same; messages about helpers may then be
     about the place where they stood before.
     """
-    return _Gatherer(tuple(files)).library(before)
+    library, problems = gathered_library(files, before)
+    if problems:
+        raise GenrwError(problems)
+    return library
+
+
+def gathered_library(
+    files: Iterable[RuleFile], before: Library | None = None
+) -> tuple[Library, tuple[Diagnostic, ...]]:
+    """The same as far as it goes, and what is wrong: of two declarations of a name the first counts."""
+    gatherer = _Gatherer(tuple(files))
+    library = gatherer.library(before)
+    return library, tuple(gatherer.problems)
 
 
 class _Gatherer:
@@ -435,8 +447,6 @@ class _Gatherer:
         object.__setattr__(library, "classes", classes)
         for decl in self._of(ClassDecl).values():
             classes[decl.name] = self._class(decl, library)
-        if self.problems:
-            raise GenrwError(self.problems)
         return library
 
     def _targets(self, scope: Scope) -> dict[str, Target]:
@@ -458,7 +468,10 @@ class _Gatherer:
             if decl.name not in bases:
                 names: dict[str, Any] = {"name": decl.name}
                 for key, expr in values.items():
-                    names[key] = scope.compile(expr)(names)
+                    try:
+                        names[key] = scope.compile(expr)(names)
+                    except GenrwError as problem:
+                        self.problems += (p for p in problem.diagnostics if p not in self.problems)
                 targets[decl.name] = Target(decl.name, names)
         return targets
 

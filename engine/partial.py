@@ -154,8 +154,8 @@ class _Search:
             self._fail(match.depth, pattern.op_span, here if match.depth else none)
         for node in fitting:
             gone = match.gone or (None if node in self.graph.classes.get(number, ()) else (pattern, number))
-            here = replace(match, depth=match.depth + 1, context=node.attributes, gone=gone)
-            found = self._attributes(pattern, node, here)
+            there = replace(match, depth=match.depth + 1, context=node.attributes, gone=gone)
+            found = self._attributes(pattern, node, there)
             if found is not None and pattern.binds is not None:
                 found = found.with_class(pattern.binds, number)
             if found is not None and len(options) > 1:

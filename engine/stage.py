@@ -41,7 +41,7 @@ from genrw.grammar.rw_tree import RuleDecl
 from genrw.grammar.source import NOWHERE
 
 _LOAD = "load"
-_ITERATIONS_A_STEP = 8
+ITERATIONS_A_STEP = 8
 _CALM_GROWTH = 1.5
 _NODES_LEFT = 2000
 """How many nodes may stay until the next run clears them away. Clearing takes time, which a single run then saves."""
@@ -411,7 +411,7 @@ class StageEngine:
         for _ in range(self.limits.rounds):
             wide = self.wide
             # What grows fast is watched closely: memory could be gone before the next look.
-            steps = 1 if size > _CALM_GROWTH * before else _ITERATIONS_A_STEP
+            steps = 1 if size > _CALM_GROWTH * before else ITERATIONS_A_STEP
             report = self._step(self._runs("", steps), answered, reports)
             if _memory() - memory > self.limits.memory:
                 self._size()

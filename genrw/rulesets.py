@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import lark
 
-from genrw.engine.library import Library, build_library
+from genrw.engine.library import Library, gathered_library
 from genrw.folders import rule_files
 from genrw.grammar import expr_tree, gen_tree, rw_tree, source
 from genrw.grammar.cache import cache_folder, cache_key, read_object, write_object
@@ -43,10 +43,13 @@ def load_library(folders: Sequence[str | Path] = (), *, shipped: bool = True, ex
     return _library((shipped_texts, own), examples)
 
 
-def unchecked_library(folders: Sequence[str | Path] = (), *, shipped: bool = True) -> Library:
-    """The same, of rules that may name what is not there; GenrwError for what cannot be read."""
+def unchecked_library(
+    folders: Sequence[str | Path] = (), *, shipped: bool = True
+) -> tuple[Library, tuple[Diagnostic, ...]]:
+    """The same, of rules that may name what is not there, and what is declared wrongly; GenrwError for what cannot be
+    read."""
     groups = rule_texts(folders, shipped=shipped)
-    return build_library([file for group in groups for file in _parsed_group(group, True)])
+    return gathered_library([file for group in groups for file in _parsed_group(group, True)])
 
 
 def chosen_rules(library: Library, names: Sequence[str], folders: Sequence[str | Path]) -> list[RuleDecl]:
@@ -82,24 +85,25 @@ def _library(groups: tuple[Texts, Texts], examples: bool) -> Library:
     before = _made.get(examples)
     shipped, own = (_parsed_group(group, examples) for group in groups)
     digest = cache_key(*(part for group in groups for text in group for part in text))
-    library = replace(build_library([*shipped, *own], before.library if before else None), digest=digest)
+    gathered, problems = gathered_library([*shipped, *own], before.library if before else None)
+    library = replace(gathered, digest=digest)
     checked = before.checked if before is not None and before.library.shares_terms(library) else frozenset()
     declared = [d for file in own for d in file.declarations]
     new = [d for d in declared if _wording(d) not in checked]
-    if new:
-        _check(library, new)
+    if new or problems:
+        _check(library, new, problems)
     _made[examples] = _Made(library, frozenset(map(_wording, declared)))
     return library
 
 
-def _check(library: Library, declarations: Sequence[Declaration]) -> None:
-    """GenrwError with all that is wrong with declarations."""
+def _check(library: Library, declarations: Sequence[Declaration], problems: Iterable[Diagnostic]) -> None:
+    """GenrwError with all that is wrong with declarations, the `problems` of gathering them first."""
     # The checks need numpy, whose import takes a tenth of the time of a command that lowers by the shipped rules.
     from genrw.engine.check import check_rules
     from genrw.engine.check_declarations import check_declarations
     from genrw.engine.check_imports import check_imports
 
-    findings = check_rules(library, [d for d in declarations if isinstance(d, RuleDecl)])
+    findings = [*problems, *check_rules(library, [d for d in declarations if isinstance(d, RuleDecl)])]
     findings += check_imports(library, [d for d in declarations if isinstance(d, ImportDecl)])
     findings += check_declarations(library, declarations)
     if findings:

@@ -18,7 +18,7 @@ from genrw.engine.check import check_rules
 from genrw.engine.check_declarations import check_declarations
 from genrw.engine.check_imports import check_imports
 from genrw.engine.ir import Node
-from genrw.engine.library import Library, build_library
+from genrw.engine.library import Library, gathered_library
 from genrw.engine.lint.check import lint
 from genrw.folders import PROGRAM, RULES, visible_files
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
@@ -127,11 +127,8 @@ class Project:
     def library(self, path: Path | None) -> tuple[Library, list[RuleFile], list[Diagnostic]]:
         """The library that a text is looked at with, as far as its files can be read; what is wrong with them."""
         trees, problems = self._trees(path)
-        try:
-            return build_library(trees), trees, problems
-        except GenrwError as problem:
-            own = [tree for tree in trees if self.path_of(tree.span.source.name) != path]
-            return _least(own), trees, [*problems, *problem.diagnostics]
+        library, told = gathered_library(trees)
+        return library, trees, [*problems, *told]
 
     def _rules(self, path: Path) -> Analysis:
         library, trees, problems = self.library(path)
@@ -142,12 +139,11 @@ class Project:
         found.remembered = list(rule_names(tree, library))
         if self._is_now(tree.span, path):
             found.names = found.remembered
-        if not found.diagnostics:
             declared = {id(d) for d in tree.declarations}
             told = check_rules(library, [rule for rule in library.rules if id(rule) in declared])
             told += check_imports(library, [d for d in tree.declarations if isinstance(d, ImportDecl)])
             told += check_declarations(library, tree.declarations)
-            found.diagnostics = self._here(told, path)
+            found.diagnostics += self._here(told, path)
         return found
 
     def lint(self, path: Path) -> list[Diagnostic]:
@@ -211,14 +207,6 @@ def forget() -> None:
 
 def _programs(root: Path) -> list[Path]:
     return [p.resolve() for p in islice(visible_files(root, PROGRAM), _FILES)]
-
-
-def _least(trees: list[RuleFile]) -> Library:
-    """A library of files that fit together, at the least of none."""
-    try:
-        return build_library(trees)
-    except GenrwError:
-        return build_library([])
 
 
 def _values(file: File, library: Library) -> tuple[dict[int, Node], list[Diagnostic]]:

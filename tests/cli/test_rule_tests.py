@@ -171,3 +171,18 @@ def test_an_editor_shows_false_examples(mine: Path) -> None:
         assert [(d.span and d.span.text, said in d.message) for d in told] == [(place, True)]
     project.edit(path, HEAD + TRUE)
     assert project.lint(path) == []
+
+
+def test_a_name_declared_twice_hides_no_other_fault(genrw: Command, mine: Path) -> None:
+    again = "stage simplify\n\nrule skip_rounding\n  neg(neg(x))\n  => x\n\nrule other\n  abss(x)\n  => x\n"
+    (mine / "a.rw").write_text(again)
+    (mine / "b.rw").write_text("stage simplify\n\nrule third\n  abs(abs(abs(x)))\n  => y\n")
+    (mine / "a.gen").write_text("x = @param:x -> float{4}\ny = abs(x)\n@return(y)\n")
+    said = ("`skip_rounding` is declared twice", "unknown operator `abss`", "`y` is not bound")
+    for command in (("rules", "check"), ("lower", mine / "a.gen")):
+        result = genrw(*command, "--rules", mine)
+        assert result.status
+        assert [text for text in said if text not in result.err] == []
+    project = Project([mine])
+    project.edit(mine / "a.rw", again)
+    assert [d.message for d in project.analysis(mine / "a.rw").diagnostics][:2] == list(said[:2])

@@ -10,7 +10,10 @@ from pages import ROOT
 
 from genrw.engine.context import CONTEXT_NAMES
 from genrw.engine.encode import FACTS
+from genrw.engine.expr import STEP_LIMIT
+from genrw.engine.expr_walk import DEPTH_LIMIT
 from genrw.engine.library import ROLES, Library
+from genrw.engine.stage import ITERATIONS_A_STEP, Limits
 from genrw.engine.types import TYPE_MEMBERS
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.source import Source
@@ -71,3 +74,21 @@ def test_types_of_attributes_and_operands(library: Library) -> None:
     assert missing({a.type for op in operators for a in op.decl.attributes}) == []
     assert missing({o.sort for op in operators for o in op.decl.operands if o.sort}) == []
     assert missing({op.result_sort for op in operators if op.result_sort}) == []
+
+
+def page(name: str) -> str:
+    return " ".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8").split())
+
+
+def test_limits_are_those_of_the_code_on_every_page() -> None:
+    stage = Limits()
+    told = {
+        f"{STEP_LIMIT // 10**6} million steps": ("languages", "workbench"),
+        f"{DEPTH_LIMIT} levels": ("languages",),
+        f"{stage.rounds} rounds of {ITERATIONS_A_STEP} iterations": ("pipeline", "workbench"),
+        f"{stage.nodes_per_kernel:,} nodes for a kernel": ("pipeline", "workbench"),
+        f"{stage.memory >> 30} GiB": ("pipeline", "workbench"),
+    }
+    assert {text: [p for p in pages if text not in page(p)] for text, pages in told.items()} == {t: [] for t in told}
+    for name in ("languages", "workbench"):
+        assert not re.search(rf"(?<!{STEP_LIMIT // 10**6} )million steps", page(name))

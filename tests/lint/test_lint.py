@@ -104,7 +104,7 @@ def test_rules_without_a_pipeline_are_looked_at() -> None:
 
 
 def test_shipped_rules_are_clean_and_checked_in_a_second() -> None:
-    library = unchecked_library()
+    library, _ = unchecked_library()
     started = time.process_time()
     found = lint(library)
     assert [f.diagnostic.render() for f in found] == []
