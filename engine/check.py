@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from genrw.engine.check_names import check_names
 from genrw.engine.context import CONTEXT_NAMES
+from genrw.engine.defaults import nameless
 from genrw.engine.expr import check_expr, free_names
 from genrw.engine.library import Library, Operator, family_affixes
 from genrw.engine.variants import leaves, nodes
@@ -105,6 +106,10 @@ class _RuleCheck:
             given.add(attribute.name)
         if node.open_attributes:
             return
+        for name, missing in nameless(node, operator, self.library):
+            message = f"`{name}` of `{node.op}` follows from its `{missing}`, which has no name here"
+            remedy = f"write `{name}=…`" if not left else f"bind `{name}`, write `..`, or name the operand: `{missing}@…`"
+            yield Diagnostic(message, node.op_span, remedy)
         for name, decl in operator.attributes.items():
             if name not in given and decl.default is None:
                 remedy = f"bind `{name}`, or write `..`" if left else f"write `{name}=…`"

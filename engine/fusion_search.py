@@ -16,6 +16,7 @@ from genrw.engine.fusion_body import Body, Kernel, body_of
 from genrw.engine.fusion_graph import FLAT, FusionGraph
 from genrw.engine.places import ELSEWHERE
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
+from genrw.grammar.source import NOWHERE, Span
 
 _LEAST_GAIN = 1e-9
 _SWEEPS = 4
@@ -261,7 +262,16 @@ class _Cut:
     def _impossible(self, i: int) -> GenrwError:
         node = self.graph.nodes[i]
         message = f"no rule says how a kernel makes `{node.op}`"
-        return GenrwError(Diagnostic(message, node.span, "add a rule that lowers it, or write it with other operators"))
+        return GenrwError(Diagnostic(message, self._written_at(i), "add a rule that lowers it, or write it with other operators"))
+
+    def _written_at(self, i: int) -> Span | None:
+        """Where a value is written, or the nearest value that is made of it."""
+        todo = [i]
+        for found in todo:
+            if self.graph.nodes[found].span is not NOWHERE:
+                return self.graph.nodes[found].span
+            todo += [user for user in self.graph.users[found] if user not in todo]
+        return None
 
 
 def aligned_places(graph: FusionGraph) -> list[dict[tuple[int, int], None]]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from genrw.engine.defaults import written_out
 from genrw.engine.expr import free_names, substitute
 from genrw.engine.library import Library
 from genrw.grammar.expr_tree import Const, Expr, ListExpr, Name
@@ -37,6 +38,7 @@ class Variant:
 def variants(rule: RuleDecl, library: Library, counts: tuple[tuple[int, ...], ...]) -> Iterator[Variant]:
     """All variants of a rule, of each direction with as many rest operands as `rest_counts` gives for it."""
     for (key, left, right), numbers in zip(_directions(rule), counts, strict=True):
+        left, right = written_out(left, library), written_out(right, library)
         first = Variant(rule, key, left, right, rule.guard, rule.with_)
         rest = _rest_name(left)
         for count in numbers:
