@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
+from genrw.engine.answers import copied_from
 from genrw.engine.check_names import check_names
 from genrw.engine.context import CONTEXT_NAMES
 from genrw.engine.defaults import nameless
+from genrw.engine.encode import FACTS
 from genrw.engine.expr import check_expr, free_names
+from genrw.engine.expr_walk import did_you_mean
 from genrw.engine.library import Library, Operator, family_affixes
+from genrw.engine.space import SPACE_MEMBERS
+from genrw.engine.types import TYPE_MEMBERS
 from genrw.engine.variants import leaves, nodes
 from genrw.grammar.diagnostics import Diagnostic
-from genrw.grammar.expr_tree import Binary, Const, Expr, ListExpr, Name, Unary
+from genrw.grammar.expr_tree import Binary, Const, Expr, ListExpr, Member, Name, Unary, walk_free
 from genrw.grammar.rw_tree import AttributePattern, NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
 from genrw.grammar.source import Span
 
 _CONDITIONS = ("and", "or")
 _MOST_SWAPPED = 8
+VALUE_MEMBERS = frozenset(FACTS) | TYPE_MEMBERS
+"""What may be asked of a matched value."""
 
 
 def check_rules(library: Library, rules: Iterable[RuleDecl]) -> list[Diagnostic]:
@@ -44,7 +51,7 @@ class _RuleCheck:
             return
         sides = [(rule.left, rule.right)] + ([(rule.right, rule.left)] if rule.both_ways else [])
         for left, right in sides:
-            structure = [*self._patterns(left, True), *self._patterns(right, False)]
+            structure = [*self._patterns(left, True), *self._patterns(right, False), *self._copies(left, right)]
             yield from structure
             if not structure:
                 yield from self._bound(left, right)
@@ -108,7 +115,9 @@ class _RuleCheck:
             return
         for name, missing in nameless(node, operator, self.library):
             message = f"`{name}` of `{node.op}` follows from its `{missing}`, which has no name here"
-            remedy = f"write `{name}=…`" if not left else f"bind `{name}`, write `..`, or name the operand: `{missing}@…`"
+            remedy = (
+                f"write `{name}=…`" if not left else f"bind `{name}`, write `..`, or name the operand: `{missing}@…`"
+            )
             yield Diagnostic(message, node.op_span, remedy)
         for name, decl in operator.attributes.items():
             if name not in given and decl.default is None:
@@ -122,6 +131,14 @@ class _RuleCheck:
         if len(swapped) > _MOST_SWAPPED:
             message = f"the pattern has {len(swapped)} commutative operators, which match in 2^{len(swapped)} orders"
             yield Diagnostic(message, swapped[_MOST_SWAPPED].span, "match fewer at a time, by several rules")
+
+    def _copies(self, left: Pattern, right: Pattern) -> Iterator[Diagnostic]:
+        """`..` of a template takes over the attributes of a matched operator."""
+        matched = list(nodes(left))
+        for node in nodes(right):
+            if node.open_attributes and copied_from(matched, node) is None:
+                message = f"`..` copies the attributes of a matched `{node.op}`, but the left side has none"
+                yield Diagnostic(message, node.op_span, "list the attributes")
 
     # ---- variables
 
@@ -137,6 +154,39 @@ class _RuleCheck:
         for expr in self._clauses():
             yield from self._expression(expr, known)
         yield from self._template(right, known)
+        yield from self._members(left, right)
+        yield from self._circles()
+
+    def _members(self, left: Pattern, right: Pattern) -> Iterator[Diagnostic]:
+        """Members that values, and the records of the context, never have."""
+        library, values = self.library, frozenset(_operand_names(left))
+        records = {
+            "target": {name for t in library.targets.values() for name in t.values},
+            "schedule": {name for op in library.kernel_operators for name in op.attributes},
+            "space": SPACE_MEMBERS,
+        }
+        known: dict[str, Collection[str]] = {name: members for name, members in records.items() if members}
+        known |= dict.fromkeys(values, VALUE_MEMBERS)
+        for expr in self._expressions(right):
+            for node, local in walk_free(expr):
+                if not (isinstance(node, Member) and isinstance(node.base, Name)) or node.base.name in local:
+                    continue
+                base = node.base.name
+                if base in known and node.name not in known[base]:
+                    remedy = did_you_mean(node.name, known[base]) or f"it has {', '.join(sorted(known[base]))}"
+                    yield Diagnostic(f"`{base}` has no member `{node.name}`", node.span, remedy)
+
+    def _circles(self) -> Iterator[Diagnostic]:
+        """`with` values that are computed from themselves."""
+        needs = {b.name: free_names(b.value) for b in self.rule.with_}
+        for binding in self.rule.with_:
+            reached, todo = set[str](), [binding.name]
+            while todo:
+                new = (needs[todo.pop()] & needs.keys()) - reached
+                reached |= new
+                todo += new
+            if binding.name in reached:
+                yield Diagnostic(f"`{binding.name}` is computed from itself", binding.span, "begin with what is known")
 
     def _template(self, pattern: Pattern, known: set[str]) -> Iterator[Diagnostic]:
         """What the expressions of a template name; one that is mapped over operands has their `position`."""

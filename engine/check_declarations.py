@@ -74,6 +74,9 @@ class DeclarationChecks:
                 yield from problem.diagnostics
 
     def _role(self, op: OpDecl) -> Iterator[Diagnostic]:
+        if op.role is None and not isinstance(op.result, Call):
+            message = f"`{op.name}` works on elements, of tensors and of lanes, and has no role that says so"
+            yield Diagnostic(message, op.name_span, "write role pointwise, or a result such as tensor(T, x.lens)")
         if op.role is None:
             return
         if op.role not in ROLES:

@@ -262,7 +262,9 @@ class _Cut:
     def _impossible(self, i: int) -> GenrwError:
         node = self.graph.nodes[i]
         message = f"no rule says how a kernel makes `{node.op}`"
-        return GenrwError(Diagnostic(message, self._written_at(i), "add a rule that lowers it, or write it with other operators"))
+        return GenrwError(
+            Diagnostic(message, self._written_at(i), "add a rule that lowers it, or write it with other operators")
+        )
 
     def _written_at(self, i: int) -> Span | None:
         """Where a value is written, or the nearest value that is made of it."""

@@ -89,6 +89,13 @@ def _stored(node: Node) -> Node:
     return node.operands[0] if node.type.sort == "effect" and node.operands else node
 
 
+SPACE_MEMBERS = frozenset(
+    {"lens", "axes", "n", "rows", "elements", "bytes", "read", "inputs", "folds", "passes", "scattered", "operations"}
+    | {"item", "wide", "min_stride", "fast"}
+)
+"""What rules may ask of a kernel's space."""
+
+
 def space_record(module: Module, library: Library) -> LazyRecord:
     """The space as rules see it.
 

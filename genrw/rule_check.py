@@ -9,7 +9,7 @@ from typing import Any
 
 from genrw.engine.lint.check import MALFORMED, lint
 from genrw.engine.lint.finding import Finding
-from genrw.rulesets import own_rules, unchecked_library
+from genrw.rulesets import own_declarations, unchecked_library
 from genrw.terminal import write, write_diagnostics
 
 
@@ -20,7 +20,7 @@ def check_folders(folders: Sequence[str | Path], shipped: bool, as_json: bool) -
     """
     library, problems = unchecked_library(folders, shipped=shipped)
     declared = (Finding(MALFORMED, p.span.text if p.span is not None else "", p) for p in problems)
-    found = [*declared, *lint(library, own_rules(library))]
+    found = [*declared, *lint(library, own_declarations(library))]
     if as_json:
         write(json.dumps([_entry(f) for f in found], indent=2, ensure_ascii=False))
     elif found:

@@ -60,13 +60,15 @@ def chosen_rules(library: Library, names: Sequence[str], folders: Sequence[str |
             raise error(f"there is no rule `{name}`", remedy="`genrw rules list` shows all")
     if names:
         return [known[name] for name in names]
-    return own_rules(library) if folders else list(library.rules)
+    if not folders:
+        return list(library.rules)
+    return [d for d in own_declarations(library) if isinstance(d, RuleDecl)]
 
 
-def own_rules(library: Library) -> list[RuleDecl]:
-    """The rules of a library that are not shipped."""
+def own_declarations(library: Library) -> list[Declaration]:
+    """The declarations of a library that are not shipped."""
     shipped = {found.name for found in _sources([shipped_folder()])}
-    return [rule for rule in library.rules if rule.span.source.name not in shipped]
+    return [d for file in library.files if file.span.source.name not in shipped for d in file.declarations]
 
 
 def rule_texts(folders: Sequence[str | Path] = (), *, shipped: bool = True) -> tuple[Texts, Texts]:
@@ -102,10 +104,12 @@ def _check(library: Library, declarations: Sequence[Declaration], problems: Iter
     from genrw.engine.check import check_rules
     from genrw.engine.check_declarations import check_declarations
     from genrw.engine.check_imports import check_imports
+    from genrw.engine.check_targets import check_targets
 
     findings = [*problems, *check_rules(library, [d for d in declarations if isinstance(d, RuleDecl)])]
     findings += check_imports(library, [d for d in declarations if isinstance(d, ImportDecl)])
     findings += check_declarations(library, declarations)
+    findings += check_targets(library, declarations)
     if findings:
         raise GenrwError(findings)
 

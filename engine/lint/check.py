@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
 from genrw.engine.check import check_rules
 from genrw.engine.check_declarations import DeclarationChecks
 from genrw.engine.check_imports import check_imports
+from genrw.engine.check_targets import check_targets
 from genrw.engine.example_programs import check_examples
 from genrw.engine.examples import run_example
 from genrw.engine.library import Library
@@ -19,7 +20,7 @@ from genrw.engine.lint.reach import misplaced, not_lowered, reach, unreachable
 from genrw.engine.lint.sides import directions
 from genrw.engine.lint.sorts import mixed_sorts
 from genrw.engine.lint.unused import unused
-from genrw.grammar.rw_tree import RuleDecl
+from genrw.grammar.rw_tree import Declaration, RuleDecl
 
 MALFORMED = "declaration"
 """The kind of what stops a library from being used."""
@@ -27,13 +28,13 @@ EXAMPLE = "example"
 """The kind of examples that are no programs, or not what the rule does."""
 
 
-def lint(library: Library, tested: Iterable[RuleDecl] = ()) -> list[Finding]:
+def lint(library: Library, own: Sequence[Declaration] = ()) -> list[Finding]:
     """All findings, in the order of the files and of their lines.
 
-    Rules that name what is not there are told of, and left out of what is asked about rules together. Of the `tested`
-    rules examples are run.
+    Rules that name what is not there are told of, and left out of what is asked about rules together. Of
+    the author's `own` rules examples are run, and own targets are measured by the others.
     """
-    malformed = _malformed(library)
+    malformed = [*_malformed(library), *(Finding(MALFORMED, "target", d) for d in check_targets(library, own))]
     bad = {f.subject for f in malformed}
     sound = list(directions(library, [rule for rule in library.rules if rule.name not in bad]))
     reached = reach(library, sound)
@@ -50,7 +51,7 @@ def lint(library: Library, tested: Iterable[RuleDecl] = ()) -> list[Finding]:
         *unused(library),
     ]
     if not malformed:
-        found += _examples(library, {rule.name for rule in tested})
+        found += _examples(library, {d.name for d in own if isinstance(d, RuleDecl)})
     order = {file.span.source.name: i for i, file in enumerate(library.files)}
     return sorted(dict.fromkeys(found), key=lambda f: _place(f, order))
 

@@ -17,6 +17,7 @@ from genrw.engine.build import build_file, module_values
 from genrw.engine.check import check_rules
 from genrw.engine.check_declarations import check_declarations
 from genrw.engine.check_imports import check_imports
+from genrw.engine.check_targets import check_targets
 from genrw.engine.ir import Node
 from genrw.engine.library import Library, gathered_library
 from genrw.engine.lint.check import lint
@@ -143,6 +144,8 @@ class Project:
             told = check_rules(library, [rule for rule in library.rules if id(rule) in declared])
             told += check_imports(library, [d for d in tree.declarations if isinstance(d, ImportDecl)])
             told += check_declarations(library, tree.declarations)
+            if shipped_folder() not in path.parents:  # The shipped targets are what others are measured by.
+                told += check_targets(library, tree.declarations)
             found.diagnostics += self._here(told, path)
         return found
 
@@ -151,7 +154,7 @@ class Project:
         library, _, problems = self.library(path)
         if self._here(problems, path):
             return []
-        own = [rule for rule in library.rules if self.path_of(rule.span.source.name) == path]
+        own = [d for f in library.files if self.path_of(f.span.source.name) == path for d in f.declarations]
         return self._here((f.diagnostic for f in lint(library, own)), path)
 
     def _here(self, diagnostics: Iterable[Diagnostic], path: Path) -> list[Diagnostic]:
