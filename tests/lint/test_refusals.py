@@ -1,0 +1,77 @@
+"""What lowering would refuse, told by `check` at the author's line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from genrw.grammar.diagnostics import GenrwError
+from genrw.grammar.source import Source
+from genrw.program import Program
+from genrw.rulesets import load_library
+
+RULE = "stage simplify\n\nrule mine\n  {}\n"
+TARGET = "target mine : gfx942\n  {}\n"
+BARE = 'target mine\n  device "hip"\n  wave_size 64\n'
+
+REFUSED = {
+    "attributes copied from nothing": (RULE.format('tanh(tanh(x))\n  => pad[mode="edge", ..](x)'), "pad", "has none"),
+    "a default that follows from what has no name": (
+        "stage final\n\nrule mine\n  vector_store[stride, vector](z, i, fma(a, b, c))\n"
+        "  => vector_store[stride, vector, size=3](z, i, a)\n",
+        "vector_store",
+        "has no name here",
+    ),
+    "an operator without a role": ("op mine(x: T) -> T where T: real\n  means x + x\n", "mine", "no role"),
+    "a member of a value": (RULE.format("tanh(tanh(x)) when x.ranks > 1\n  => x"), "x.ranks", "no member `ranks`"),
+    "a member of the target": (RULE.format("tanh(tanh(x)) when target.wave > 1\n  => x"), "target.wave", "`wave`"),
+    "a member of the schedule": (RULE.format("tanh(tanh(x)) when schedule.alg == 1\n  => x"), "schedule.alg", "`alg`"),
+    "a member of the space": (RULE.format("tanh(tanh(x)) when space.row > 1\n  => x"), "space.row", "`row`"),
+    "values computed from one another": (
+        RULE.format("tanh(tanh(x)) when a > 1\n  => x\n  with a = b + 1, b = a - 1"),
+        "a = b + 1",
+        "computed from itself",
+    ),
+    "a place outside of a mapped template": (
+        RULE.format("tanh(tanh(x)) when position > 1\n  => x"),
+        "position",
+        "unknown",
+    ),
+    "a text for a number": (TARGET.format('compute_units "many"'), '"many"', "is a whole number, not a text"),
+    "a fraction for a whole number": (TARGET.format("wave_size 64.5"), "64.5", "is a whole number, not a number"),
+    "nothing where there has to be something": (TARGET.format("bandwidth_gbs 0"), "0", "is above 0"),
+    "less than nothing": (TARGET.format("crowding 0 - 1"), "0 - 1", "is not below 0"),
+    "a number for a list": (TARGET.format("block_sizes 64"), "64", "is a list, not a whole number"),
+    "an empty list": (TARGET.format("block_sizes []"), "[]", "has no elements"),
+    "a list with nothing in it": (TARGET.format("block_sizes [64, 0]"), "[64, 0]", "is above 0"),
+    "a name that nothing reads": (TARGET.format("compute_unit 80"), "80", "no other target has a `compute_unit`"),
+    "a value that is missing": (BARE, "mine", "has no `bandwidth_gbs`"),
+}
+
+
+@pytest.mark.parametrize("about", REFUSED)
+def test_it_is_refused_where_it_is(about: str, tmp_path: Path) -> None:
+    text, place, said = REFUSED[about]
+    (tmp_path / "mine.rw").write_text(text)
+    with pytest.raises(GenrwError) as raised:
+        load_library([tmp_path])
+    told = [d for d in raised.value.diagnostics if said in d.message]
+    assert [(d.span.source.name, d.span.text) for d in told[:1] if d.span] == [(str(tmp_path / "mine.rw"), place)]
+    assert told[0].remedy
+
+
+def test_a_target_like_the_others_is_taken(tmp_path: Path) -> None:
+    text = TARGET.format('arch "gfx942"\n  compute_units 228\n  crowding 0\n  dynamic_lds true\n  gflops 81700.5')
+    (tmp_path / "mine.rw").write_text(text)
+    assert load_library([tmp_path]).target("mine").values["compute_units"] == 228
+
+
+def test_a_default_that_reads_another_attribute(tmp_path: Path) -> None:
+    """It is one of what the side says, whatever names the rule has for other things."""
+    rule = "tanh(slice[axes=[0], starts=axes, ends=[1]](x))\n  => slice[axes=[0], starts=axes, ends=[1]](tanh(x))"
+    (tmp_path / "mine.rw").write_text(RULE.format(rule))
+    text = "x = @param:x -> float{8}\na = slice[axes={0}, starts={0}, ends={1}](x)\nb = tanh(a)\n@return(b)\n"
+    lowered = str(Program.parse(Source("x.gen", text), load_library([tmp_path])).lower("simplify"))
+    assert "tanh(x)" in lowered
+    assert "slice[axes={0}, starts={0}, ends={1}](tanh)" in lowered
