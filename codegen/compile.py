@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from genrw.codegen.compilers import device_header
 from genrw.codegen.launch import Built, launch_table
 from genrw.codegen.printer import KernelSource
+from genrw.grammar.diagnostics import error
 
 if TYPE_CHECKING:
     from genrw.engine.library import Target
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 LAUNCH_FILE = "launch.json"
 _HEADER_FILE = "gen.hpp"
+_ARCH = re.compile(r"[a-z][a-z0-9]*")
 _PLAIN_LIST = re.compile(r"\[\s+([^][{}\"]*?)\s+\]")
 
 
@@ -53,6 +55,10 @@ def _build(source: KernelSource, target: Target, files: dict[str, bytes]) -> Bui
     from genrw.codegen.amd import compile_amd
 
     arch = str(target.values.get("arch", target.name))
+    if not _ARCH.fullmatch(arch):
+        raise error(
+            f"the target `{target.name}` has the `arch` {arch!r}, which is no GPU's", remedy="write for example gfx942"
+        )
     compiled = compile_amd(source.text, arch, source.wave_size, source.name)
     names["code_object"] = f"{source.name}.co"
     files[names["code_object"]] = compiled.blob

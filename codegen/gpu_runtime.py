@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from genrw.codegen.printer import KernelSource
 from genrw.grammar.diagnostics import GenrwError, error
 
 _SHOWN_LOG = 2000
+_BYTES = re.compile(r"""\bb(["'])(?P<text>.*?)\1""")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +80,7 @@ class GpuRuntime(ABC):
         try:
             given = function(*arguments)
         except RuntimeError as problem:  # how the bindings say that there is no library
-            raise error(f"{what}: {problem}", remedy=self.remedy) from None
+            raise error(f"{what}: {_sentence(problem)}", remedy=self.remedy) from None
         status, *results = given if isinstance(given, tuple) else (given,)
         if int(status) != 0:
             raise error(f"{what}: {self.said(status)}")
@@ -204,12 +206,18 @@ def vendor_module(package: str, name: str, remedy: str) -> Any:
         raise error(f"the Python module {package}.{name} is missing", remedy=remedy) from None
 
 
+def _sentence(problem: RuntimeError) -> str:
+    """What bindings say: its first sentence, and bytes in it as the text that they are."""
+    text = _BYTES.sub(lambda m: m["text"], " ".join(str(problem).split()))
+    return re.split(r"\.(?:\s|$)", text, maxsplit=1)[0]
+
+
 def compiler_call(compiler: str, remedy: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """A function of a vendor's run-time compiler: its result, or GenrwError where it is not there or fails."""
     try:
         status, *results = function(*arguments)
     except RuntimeError as problem:  # how the bindings say that there is no library
-        raise error(f"{compiler} does not start: {problem}", remedy=remedy) from None
+        raise error(f"{compiler} does not start: {_sentence(problem)}", remedy=remedy) from None
     if int(status) != 0:
         raise error(f"{compiler} failed: {status.name}")
     return results[0] if results else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from genrw.codegen.comments import comment_lines
 from genrw.engine.cpp_expr import cpp_expr
 from genrw.engine.dtypes import DTYPES
 from genrw.engine.expr import free_names
@@ -36,7 +37,7 @@ class _Struct:
 
     def lines(self) -> list[str]:
         monoid = self.monoid
-        lines = [f"/// {line}" for line in monoid.doc.split("\n") if line]
+        lines = [f"/// {line}" for line in comment_lines(monoid.doc).split("\n") if line]
         lines.append(f"struct {struct_name(monoid.name, self.dtype)} {{")
         lines += self._accumulator()
         lines.append(f"    static GEN_DEVICE acc identity() {{ return {self._value(monoid.identity, {})}; }}")

@@ -23,6 +23,7 @@ from genrw.codegen.placement import Pass, Placed, Placement, loops_that_need, pl
 from genrw.codegen.ranges import index_ranges, index_type
 from genrw.codegen.recompute import recomputed
 from genrw.codegen.rest import Rest, choose_rest
+from genrw.codegen.trust import Vetting
 from genrw.engine.cpp_expr import cpp_expr, cpp_number
 from genrw.engine.dtypes import DTYPES
 from genrw.engine.emit_text import emit_text
@@ -252,11 +253,13 @@ def print_kernel(
     program: str = "",
     name: str | None = None,
     note: Callable[[Sequence[Node]], str] | None = None,
+    vetting: Vetting | None = None,
 ) -> KernelSource:
     """The HIP C++ of a module at the last stage. `program` is the `.gen` text it came from, for the heading; `note` says
-    of the values that a line computes what its comment is to be, "" for none."""
+    of the values that a line computes what its comment is to be, "" for none. `vetting` looks at the texts of operators:
+    without one, the kernel is to be shown only, or its rules are trusted."""
     printer = _Printer(module, library, context, _kernel_identifier(name or module.name))
-    printer.note = note
+    printer.note, printer.vetting = note, vetting
     return printer.kernel(program)
 
 
@@ -308,6 +311,7 @@ class _Printer:
         self.tables: list[dict[str, str]] = []
         self.body: list[Line | Loop] = []
         self.note: Callable[[Sequence[Node]], str] | None = None
+        self.vetting: Vetting | None = None
         self.computed: list[Node] = []
         self.input_op = library.boundary("input").name
         self.constants = {library.boundary(p).name for p in ("scalar", "number")}
@@ -676,6 +680,8 @@ class _Printer:
         self.computed.append(node)
         operator = self.library.operator(node.op)
         if operator.decl.device is not None:
+            if self.vetting is not None:
+                self.vetting.device(operator.decl)
             self.devices.setdefault(node.op, operator.decl.device.strip("\n"))
         if item.wide and inside is None:
             inside = set()
@@ -703,6 +709,8 @@ class _Printer:
                 return name
             env[operator.operand(0).name] = name
         text = Text(emit_text(operator.decl, env), operator.decl.precedence or "atom")
+        if self.vetting is not None:
+            self.vetting.emitted(operator.decl, text, self.taken)
         return self._rounded(operator, node, text)
 
     def _rest_texts(self, item: Placed) -> dict[str, str]:
@@ -749,7 +757,8 @@ class _Printer:
             operator.operand(i).name: self._typed(o, inside, operator, "cond") for i, o in enumerate(item.operands)
         }
         numbers = {k: Const(v) for k, v in node.attributes if isinstance(v, (int, float)) and k not in names}
-        names |= {k: str(v) for k, v in node.attributes if k not in names and k not in numbers}
+        # Words but for types have no value in C++, and a program may have chosen them.
+        names |= {k: v for k, v in node.attributes if k not in names and v in DTYPES}
         types = {operator.operand(i).name: DTYPES[o.node.type.dtype].compute for i, o in enumerate(item.operands)}
         means = substitute(operator.decl.means, numbers)
         text, precedence = cpp_expr(means, names, compute, types, result=DTYPES[dtype].compute)

@@ -205,6 +205,8 @@ class _Printer:
         path = _path(expr)
         if path in self.names:
             text = self.names[path]
+            if text in DTYPES:
+                raise error(f"`{path}` is a type, which has no value in C++", expr.span)
             return Cpp(text, getattr(text, "precedence", "atom"))
         if isinstance(expr, Member) and isinstance(expr.base, Name) and expr.base.name in self.names:
             return Cpp(f"{self.names[expr.base.name]}.{expr.name}", "atom")

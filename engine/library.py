@@ -195,7 +195,7 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Library:
-    """Everything that a set of `.rw` files declares."""
+    """Everything that a set of `.rw` files declares. `foreign` names the operators that did not come with genrw."""
 
     files: tuple[RuleFile, ...]
     operators: Mapping[str, Operator]
@@ -208,6 +208,7 @@ class Library:
     rules: tuple[RuleDecl, ...]
     imports: Mapping[str, tuple[ImportDecl, ...]] = field(default_factory=dict)
     digest: str = ""
+    foreign: frozenset[str] = frozenset()
     _found: dict[str, tuple[Operator, str | None] | None] = field(default_factory=dict, repr=False)
 
     def shares_terms(self, other: Library) -> bool:

@@ -37,11 +37,13 @@ def load(
     policy: str = DEFAULT_POLICY,
     plan: str = SEARCH,
     dims: Mapping[str, int] | None = None,
+    trust_rules: bool = False,
 ) -> Program:
     """Read and check a `.gen` program: a path, or its text. A path that ends with `.onnx` is a model's; `dims` are the
     lengths of its symbolic dimensions.
 
     `rules` names folders of rules beside the shipped ones, or instead of them where `shipped` is false.
+    `trust_rules` lets the C++ of these folders be compiled whatever it says; else what could do harm is refused.
     `strict` lowers by exact rules only; `schedule` pins entries of the schedule; `policy` names what chooses
     the others. `plan` says how kernels are formed: by "search", or "exact", which only small programs allow. A target that is not given is the one in the program's header, else gfx942. GenrwError with
     all problems found.
@@ -49,8 +51,10 @@ def load(
     options = Options(target or "", strict, dict(schedule or {}), policy, plan_named(plan))
     if str(path_or_text).endswith(SUFFIX):
         written = [f"{name}={length}" for name, length in (dims or {}).items()]
-        return load_model(path_or_text, options, rules, shipped, DEFAULT_TARGET, written)
-    return load_source(_source(path_or_text), options, rules=rules, shipped=shipped)
+        loaded = load_model(path_or_text, options, rules, shipped, DEFAULT_TARGET, written)
+    else:
+        loaded = load_source(_source(path_or_text), options, rules=rules, shipped=shipped)
+    return replace(loaded, trusted=trust_rules)
 
 
 def load_model(
@@ -144,6 +148,6 @@ def _loaded(
 
 
 def _refuse_rules(settings: Mapping[str, Any]) -> None:
-    late = next((name for name in ("rules", "shipped") if name in settings), None)
+    late = next((name for name in ("rules", "shipped", "trust_rules") if name in settings), None)
     if late is not None:
         raise error(f"a loaded program has its rules already: `{late}` is too late", remedy="give it to load")

@@ -62,20 +62,29 @@ def copy_speed(runtime: GpuRuntime, count: int = 15) -> float:
 
 
 def programs_in(name: str) -> list[Path] | None:
-    """The programs of a shipped suite, or of a folder, in order of name; None for what is neither."""
-    folder = SUITES / name if (SUITES / name).is_dir() else Path(name)
-    return sorted(folder.glob(f"*{PROGRAM}")) if folder.is_dir() else None
+    """The programs of a folder, else of a shipped suite, in order of name; None for what is neither. GenrwError for a
+    folder without any."""
+    folder, shipped = Path(name), {suite.name: suite for suite in SUITES.iterdir() if suite.is_dir()}
+    found = sorted(folder.glob(f"*{PROGRAM}")) if folder.is_dir() else []
+    if not found and name in shipped:
+        return sorted(shipped[name].glob(f"*{PROGRAM}"))
+    if not found and folder.is_dir():
+        below = next(folder.glob(f"*/*{PROGRAM}"), None)
+        where = str(below.parent) if below is not None else f"a folder that has, or {', '.join(sorted(shipped))}"
+        raise error(f"the folder `{name}` has no {PROGRAM} programs", remedy=f"name {where}")
+    return found or None
 
 
 def suite(name: str, only: str | None = None) -> list[Path]:
-    """The programs of a shipped suite, or of a folder, in order of name; those whose name holds `only`."""
-    programs = programs_in(name)
+    """The programs of a folder or a shipped suite, in order of name, or a program alone; those whose name holds `only`."""
+    programs = [Path(name)] if Path(name).is_file() else programs_in(name)
     if programs is None:
         shipped = ", ".join(sorted(p.name for p in SUITES.iterdir() if p.is_dir()))
-        raise error(f"there is no suite `{name}`", remedy=f"name a folder of programs, or {shipped}")
+        raise error(f"there is no suite `{name}`", remedy=f"name a program, a folder of programs, or {shipped}")
     found = [p for p in programs if only is None or only in p.stem]
     if not found:
-        raise error(f"the suite `{name}` has no program" + (f" whose name holds `{only}`" if only else ""))
+        names = ", ".join(p.stem for p in programs)
+        raise error(f"the suite `{name}` has no program whose name holds `{only}`", remedy=f"it has {names}")
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,6 +53,10 @@ Rules = Annotated[
     list[Path] | None, typer.Option("--rules", metavar="DIR", help="A folder of rules to add; any number.")
 ]
 NoShipped = Annotated[bool, typer.Option("--no-shipped-rules", help="Use the rules of --rules alone.")]
+TrustRules = Annotated[
+    bool,
+    typer.Option("--trust-rules", help="Compile the C++ of --rules as it stands: it can do all that you can."),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Use exact rules only.")]
 Schedule = Annotated[
     list[str] | None,
@@ -106,6 +111,7 @@ def emit(
     target: Target = None,
     rules: Rules = None,
     no_shipped_rules: NoShipped = False,
+    trust_rules: TrustRules = False,
     strict: Strict = False,
     schedule: Schedule = None,
     plan: Plan = "search",
@@ -114,7 +120,7 @@ def emit(
     """Print the HIP C++ of the program's kernels."""
     from genrw.api import source_text
 
-    program = _load(file, _settings(target, strict, schedule, plan, rules, no_shipped_rules))
+    program = _load(file, _settings(target, strict, schedule, plan, rules, no_shipped_rules, trust_rules))
     return _print(source_text(program), output)
 
 
@@ -125,6 +131,7 @@ def compile_command(
     target: Target = None,
     rules: Rules = None,
     no_shipped_rules: NoShipped = False,
+    trust_rules: TrustRules = False,
     strict: Strict = False,
     schedule: Schedule = None,
     plan: Plan = "search",
@@ -134,7 +141,7 @@ def compile_command(
     from genrw.output import write_files
     from genrw.tuned import with_winners
 
-    program = _load(file, _settings(target, strict, schedule, plan, rules, no_shipped_rules))
+    program = _load(file, _settings(target, strict, schedule, plan, rules, no_shipped_rules, trust_rules))
     compiled = compile_program(with_winners(program))
     write_files(output, compiled.files)
     return _print("\n".join(str(output / name) for name in compiled.files), None)
@@ -158,6 +165,7 @@ def run(
     target: Target = None,
     rules: Rules = None,
     no_shipped_rules: NoShipped = False,
+    trust_rules: TrustRules = False,
     strict: Strict = False,
     schedule: Schedule = None,
     plan: Plan = "search",
@@ -168,14 +176,16 @@ def run(
     from genrw.runner import run as run_program
 
     default = find_device(device).default_target
-    settings = _settings(target, strict, schedule, plan, rules, no_shipped_rules)
+    settings = _settings(target, strict, schedule, plan, rules, no_shipped_rules, trust_rules)
     program = _load(file, settings, default, dim or (), inputs or ())
     return run_program(program, Run(device, stage, tuple(inputs or ()), check, seed, save, order))
 
 
 @app.command()
 def bench(
-    suite: Annotated[str, typer.Argument(metavar="SUITE", help="A shipped suite or a folder of programs.")] = "gpu",
+    suite: Annotated[
+        str, typer.Argument(metavar="SUITE", help="A program, a folder of programs, or a shipped suite.")
+    ] = "gpu",
     device: Annotated[
         str, typer.Option("--device", metavar="D", help="hip or cuda, with :N for the GPU of a number.")
     ] = "cuda",
@@ -204,13 +214,14 @@ def tune(
     plan: Plan = "search",
     rules: Rules = None,
     no_shipped_rules: NoShipped = False,
+    trust_rules: TrustRules = False,
     strict: Strict = False,
 ) -> int:
     """Measure the schedules of a program's kernels and keep the best for later compiles."""
     from genrw.codegen.devices import find_device
     from genrw.tune import Request, program_files, run_tune
 
-    settings = _settings(target, strict, None, plan, rules, no_shipped_rules)
+    settings = _settings(target, strict, None, plan, rules, no_shipped_rules, trust_rules)
     default = find_device(device).default_target
     programs = {name: _load(name, settings, default) for name in program_files(files)}
     return run_tune(programs, Request(device, best, times, json_file))
@@ -456,10 +467,12 @@ def _settings(
     plan: str,
     rules: list[Path] | None,
     no_shipped_rules: bool,
+    trust_rules: bool = False,
 ) -> Settings:
     from genrw.settings import Settings
 
-    return Settings(target, strict, ",".join(schedule or ()), plan, tuple(rules or ()), not no_shipped_rules)
+    pinned, folders = ",".join(schedule or ()), tuple(rules or ())
+    return Settings(target, strict, pinned, plan, folders, not no_shipped_rules, trust_rules)
 
 
 def _load(
@@ -477,15 +490,17 @@ def _load(
 
     default = default_target or DEFAULT_TARGET
     if file.endswith(SUFFIX):
-        return load_model(file, settings.options(), settings.rules, settings.shipped, default, dims, inputs)
+        model = load_model(file, settings.options(), settings.rules, settings.shipped, default, dims, inputs)
+        return replace(model, trusted=settings.trusted)
     source = _standard_input() if file == _STDIN else read_text(file)
-    return load_source(
+    loaded = load_source(
         source,
         settings.options(),
         rules=settings.rules,
         shipped=settings.shipped,
         default_target=default,
     )
+    return replace(loaded, trusted=settings.trusted)
 
 
 def _standard_input() -> Source:

@@ -52,7 +52,7 @@ class Program:
 
     `origin` holds them as loaded; `target_chosen` says that the call or a header chose the target. `arrays` are the
     contents of files that parameters name; others lie beside the program's own file. `unused` names inputs of a model
-    that are none of its program.
+    that are none of its program. Where the rules are not `trusted`, kernels have no C++ of theirs that could do harm.
     """
 
     units: tuple[Unit, ...]
@@ -63,6 +63,7 @@ class Program:
     target_chosen: bool = True
     arrays: Mapping[str, Any] = field(default_factory=dict, compare=False)
     unused: frozenset[str] = frozenset()
+    trusted: bool = False
     trace: Trace = field(default_factory=Trace, compare=False)
 
     @classmethod
@@ -89,7 +90,8 @@ class Program:
 
     def with_options(self, options: Options) -> Program:
         """The program as loaded, under other options."""
-        return replace(Program.parse(self.source, self.library, options), arrays=self.arrays, unused=self.unused)
+        parsed = Program.parse(self.source, self.library, options)
+        return replace(parsed, arrays=self.arrays, unused=self.unused, trusted=self.trusted)
 
     @property
     def modules(self) -> tuple[Module, ...]:
@@ -181,14 +183,17 @@ class Program:
         return replace(module, name=stem) if anonymous else module
 
     def kernels(self) -> list[KernelSource]:
-        """The printed kernels, in order."""
+        """The printed kernels, in order; GenrwError where rules that are not trusted bring C++ that could do harm."""
+        from genrw.codegen.comments import comment_lines
         from genrw.codegen.printer import kernel_names, print_kernel
+        from genrw.codegen.trust import Vetting
 
         lowered = self.lower(self.stages[-1])
         names = kernel_names(map(self.as_called, lowered.modules))
         heading = comment_lines(self.text)
+        vetting = Vetting(self.library) if self.library.foreign and not self.trusted else None
         return [
-            print_kernel(m, self.library, lowered.context(m), heading, name)
+            print_kernel(m, self.library, lowered.context(m), heading, name, vetting=vetting)
             for m, name in zip(lowered.modules, names, strict=True)
         ]
 
@@ -206,12 +211,6 @@ class Program:
         from genrw.codegen.devices import find_device
 
         return find_device(device).prepare(self)(inputs, **settings)
-
-
-def comment_lines(text: str) -> str:
-    """A text whose lines can stand in C++ comments: none of them reaches into the next."""
-    shown = ("".join(c if c.isprintable() else " " for c in line) for line in text.splitlines())
-    return "\n".join(line.rstrip(" \\") for line in shown)
 
 
 def _header_target(file: tree.File) -> str:

@@ -17,7 +17,8 @@ _FLAGS = {"true": True, "false": False}
 
 @dataclass(frozen=True)
 class Settings:
-    """`--target`, `--strict`, `--schedule`, `--plan`, `--rules` and `--no-shipped-rules`."""
+    """`--target`, `--strict`, `--schedule`, `--plan`, `--rules`, `--no-shipped-rules` and
+    `--trust-rules`."""
 
     target: str | None = None
     strict: bool = False
@@ -25,6 +26,7 @@ class Settings:
     plan: str = SEARCH
     rules: Sequence[Path] = ()
     shipped: bool = True
+    trusted: bool = False
 
     def options(self) -> Options:
         """What the pipeline takes; GenrwError for a schedule that cannot be read."""

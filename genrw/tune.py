@@ -166,7 +166,7 @@ def _measure(
                 except GenrwError as problem:
                     found = Measured(schedule, predicted, None, problem.diagnostics[0].message)
                 database.add(key, device, found)
-            measured.append(replace(found, predicted=predicted))
+            measured.append(replace(found, predicted=predicted, schedule=schedule))
             advance()
     return measured
 

@@ -80,10 +80,35 @@ def test_a_program_of_several_kernels(genrw: Command, folder: Path) -> None:
 def test_what_is_no_suite(genrw: Command, folder: Path) -> None:
     result = genrw("bench", folder / "missing", "--device", "hip")
     assert result.status == 2
-    assert "name a folder of programs, or gpu" in result.err
+    assert "name a program, a folder of programs, or gpu" in result.err
     result = genrw("bench", folder, "--device", "hip", "--only", "nothing")
     assert "has no program whose name holds `nothing`" in result.err
     assert "`host` is no GPU" in genrw("bench", folder, "--device", "host").err
+
+
+def test_paths_that_exist_win(genrw: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    assert [p.stem for p in suite(".")] == ["add", "sum"]
+    assert [p.stem for p in suite("add.gen")] == ["add"]
+    shipped = suite("gpu")
+    Path("gpu").mkdir()
+    assert suite("gpu") == shipped, "a folder without programs is no suite"
+    Path("gpu/own.gen").write_text(ADD)
+    assert [p.stem for p in suite("gpu")] == ["own"]
+    result = genrw("bench", ".", "--device", "hip", "--times", 1)
+    assert result.status == 0
+    assert [line.split()[0] for line in result.out.splitlines()[2:4]] == ["add", "sum"]
+
+
+@pytest.mark.parametrize(("command", "device"), [("bench", "hip"), ("tune", "host")])
+def test_a_folder_without_programs(genrw: Command, folder: Path, command: str, device: str) -> None:
+    result = genrw(command, folder.parent, "--device", device)
+    assert result.status == 2
+    assert f"the folder `{folder.parent}` has no .gen programs" in result.err
+    assert f"name {folder}" in result.err
+    (folder / "below").mkdir()
+    result = genrw(command, folder / "below", "--device", device)
+    assert "name a folder that has, or gpu" in result.err
 
 
 def test_the_shipped_suite_is_whole() -> None:

@@ -9,6 +9,7 @@ import pytest
 from commands import Command
 
 from genrw.codegen.devices import DEVICE_NAMES, open_gpu
+from genrw.codegen.gpu_runtime import compiler_call
 from genrw.grammar.diagnostics import GenrwError, error
 
 
@@ -48,6 +49,26 @@ def test_unknown_devices(genrw: Command, softmax: Path, device: str) -> None:
     assert f"there is no device `{device}`" in result.err
     assert "devices are host, interpret, hip, cuda" in result.err
     assert result.status == 2
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (
+            "failed to dlopen 'b'libamdhip64.so'': b'libamdhip64.so: cannot open shared object file'",
+            "failed to dlopen 'libamdhip64.so': libamdhip64.so: cannot open shared object file",
+        ),
+        ('"cuda" is found by search. Ensure that it\n is installed.', '"cuda" is found by search'),
+        ("Failed", "Failed"),
+    ],
+)
+def test_what_bindings_say_is_one_plain_sentence(raised: str, said: str) -> None:
+    def fail() -> None:
+        raise RuntimeError(raised)
+
+    with pytest.raises(GenrwError) as problem:
+        compiler_call("hiprtc", "install it", fail)
+    assert problem.value.diagnostics[0].message == f"hiprtc does not start: {said}"
 
 
 def test_gpus_that_cannot_be_opened_say_why() -> None:

@@ -80,6 +80,14 @@ def load(path: Path, **settings: Any) -> api.Program:
     return api.load(path, target="gfx942", **settings)
 
 
+def test_what_was_measured_before_is_shown_alike(genrw: Command, rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_but_one(monkeypatch, fast=1)
+    figures = rows.with_name("a.json"), rows.with_name("b.json")
+    first, again = (tuned(genrw, rows, "--best", 3, "--json", file) for file in figures)
+    assert first == again
+    assert figures[0].read_text() == figures[1].read_text()
+
+
 def test_explain_shows_what_was_measured(genrw: Command, rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = genrw("explain", rows, "--target", "gfx942").out
     assert "measured" not in plain
