@@ -16,6 +16,7 @@ from genrw.engine.launches import INPUT, SCRATCH, Place
 from genrw.grammar.diagnostics import error
 
 if TYPE_CHECKING:
+    from genrw.codegen.isolated import Guard
     from genrw.program import Program
 
 
@@ -31,12 +32,20 @@ class HostSequence:
         self.launches = program.launches()
 
     def __call__(
-        self, inputs: Mapping[str, object], *, threads: int | None = None, order: int = 0, poison: bool = True
+        self,
+        inputs: Mapping[str, object],
+        *,
+        threads: int | None = None,
+        order: int = 0,
+        poison: bool = True,
+        guard: Guard | None = None,
     ) -> dict[str, Array]:
         given = given_inputs(self.program, inputs)
-        memory = _Memory(self._inputs(given), self.launches.scratch, poison)
+        memory = _Memory(self._inputs(given), self.launches.scratch, poison, guard)
         for step in self.launches.steps:
             kernel = self.kernels[step.kernel]
+            if guard is not None:
+                guard.begin(kernel.source.name)
             arguments = [memory.of(step.places[a.parameter], a) for a in kernel.source.arguments]
             kernel.launch(arguments, threads=threads, order=order)
         results = [memory.results[number] for number in self.launches.results]
@@ -56,14 +65,35 @@ class HostSequence:
 class _Memory:
     """What the parameters of all launches of one call stand for."""
 
-    def __init__(self, inputs: Sequence[Array], scratch: Sequence[int], poison: bool) -> None:
-        self.inputs, self.poison = inputs, poison
+    def __init__(
+        self, inputs: Sequence[Array], scratch: Sequence[int], poison: bool, guard: Guard | None = None
+    ) -> None:
+        self.poison, self.guard = poison, guard
+        self.inputs = list(inputs)
+        self.guarded: set[Place] = set()
         self.scratch = [unwritten("uint8", size, poison) for size in scratch]
         self.results: dict[int, Array] = {}
         self.written: dict[int, Array] = {}
 
     def of(self, place: Place, argument: Argument) -> Any:
         """The flat memory of an argument."""
+        memory = self._memory(place, argument)
+        if self.guard is None or place in self.guarded:
+            return memory
+        self.guarded.add(place)
+        self._replace(place, self.guard.array(memory, argument.parameter), argument)
+        return self._memory(place, argument)
+
+    def _replace(self, place: Place, memory: Array, argument: Argument) -> None:
+        if place.kind == INPUT:
+            self.inputs[place.number] = memory
+        elif place.kind == SCRATCH:
+            self.scratch[place.number] = memory.view(np.uint8)
+        else:
+            self.written[place.number] = memory
+            self.results[place.number] = from_memory(memory, argument.lens, argument.strides)
+
+    def _memory(self, place: Place, argument: Argument) -> Any:
         if place.kind == INPUT:
             return self.inputs[place.number]
         size = memory_size(argument.lens, argument.strides)

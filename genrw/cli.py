@@ -162,6 +162,9 @@ def run(
     order: Annotated[
         int, typer.Option("--order", min=0, max=2**32 - 1, help="A seed that shuffles groups and waves.")
     ] = 0,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.1, help="The time that kernels of --rules may take on the CPU.")
+    ] = 600.0,
     target: Target = None,
     rules: Rules = None,
     no_shipped_rules: NoShipped = False,
@@ -178,7 +181,9 @@ def run(
     default = find_device(device).default_target
     settings = _settings(target, strict, schedule, plan, rules, no_shipped_rules, trust_rules)
     program = _load(file, settings, default, dim or (), inputs or ())
-    return run_program(program, Run(device, stage, tuple(inputs or ()), check, seed, save, order))
+    return run_program(
+        program, Run(device, stage, tuple(inputs or ()), check, seed, save, order, apart=bool(rules), seconds=seconds)
+    )
 
 
 @app.command()

@@ -11,6 +11,8 @@ import numpy as np
 
 from genrw.arrays import Array, array_bytes, read_array, type_text
 from genrw.codegen.devices import Prepared, find_device
+from genrw.codegen.host_sequence import HostSequence
+from genrw.codegen.isolated import run_apart
 from genrw.engine.compare import compare
 from genrw.engine.dtypes import DTYPES
 from genrw.engine.inputs import random_inputs
@@ -26,7 +28,8 @@ _SHOWN_VALUES = 4
 
 @dataclass(frozen=True)
 class Run:
-    """What to do besides running: on which device, at which stage, with which inputs, and what then."""
+    """What to do besides running: on which device, at which stage, with which inputs, and what then; whether kernels on
+    the CPU run in a process apart, and for how many seconds at most."""
 
     device: str
     stage: str | None = None
@@ -35,6 +38,8 @@ class Run:
     seed: int = 0
     save: Path | None = None
     order: int = 0
+    apart: bool = False
+    seconds: float = 600.0
 
 
 def run(program: Program, request: Run) -> int:
@@ -45,14 +50,17 @@ def run(program: Program, request: Run) -> int:
     device = find_device(request.device)
     prepared = device.prepare(with_winners(program, device.model))
     ready = time.perf_counter()
-    results = prepared(inputs, **settings)
-    done = time.perf_counter()
+    if request.apart and isinstance(prepared, HostSequence):
+        results, took = run_apart(prepared, inputs, request.seconds, **settings)
+    else:
+        results = prepared(inputs, **settings)
+        took = time.perf_counter() - ready
     problems = check(program, inputs, results) if request.check else None
     if request.save is not None:
         write_files(request.save, {f"{name}.npy": array_bytes(a) for name, a in results.items()})
     _show(program, results, problems)
     how = f"{request.device}, target {program.options.target}"
-    write(f"{how}: ready in {_seconds(ready - started)}, ran in {_seconds(done - ready)}")
+    write(f"{how}: ready in {_seconds(ready - started)}, ran in {_seconds(took)}")
     return 1 if problems and any(p.message for p in problems.values()) else 0
 
 
