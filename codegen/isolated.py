@@ -29,6 +29,8 @@ from genrw.grammar.diagnostics import GenrwError, error
 
 _PAGE = mmap.PAGESIZE
 _ALIGNMENT = 64
+_BARRIER = 1 << 26
+"""Bytes before and behind an array that cannot be touched; they are addresses, no memory."""
 _SLACK = 0xA5
 """What stands between the end of an array and the end of its pages."""
 _LONGEST_NAME = 1 << 10
@@ -163,15 +165,16 @@ class Guard:
         """A copy of a flat array that ends where memory does, but for what its alignment takes."""
         size = array.nbytes
         room = -(-max(size, 1) // _PAGE) * _PAGE
-        memory = np.frombuffer(mmap.mmap(-1, room + 2 * _PAGE), np.uint8)
-        start = _PAGE + (room - size) // _ALIGNMENT * _ALIGNMENT
-        slack = memory[start + size : _PAGE + room]
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_NORESERVE
+        memory = np.frombuffer(mmap.mmap(-1, room + 2 * _BARRIER, flags=flags), np.uint8)
+        start = _BARRIER + (room - size) // _ALIGNMENT * _ALIGNMENT
+        slack = memory[start + size : _BARRIER + room]
         slack[:] = _SLACK
         self._slack.append((self._kernel, name, slack))
         copied = memory[start : start + size].view(array.dtype)
         copied[:] = array
-        for page in (0, _PAGE + room):
-            _protect(memory.ctypes.data + page)
+        for barrier in (0, _BARRIER + room):
+            _protect(memory.ctypes.data + barrier)
         return copied
 
     def check(self) -> None:
@@ -182,8 +185,8 @@ class Guard:
 
 
 def _protect(address: int) -> None:
-    """Let nobody touch a page; where the system cannot do that, it stays as it is."""
-    _libc().mprotect(ctypes.c_void_p(address), ctypes.c_size_t(_PAGE), 0)
+    """Let nobody touch a barrier; where the system cannot do that, it stays as it is."""
+    _libc().mprotect(ctypes.c_void_p(address), ctypes.c_size_t(_BARRIER), 0)
 
 
 @cache
