@@ -165,7 +165,7 @@ class Guard:
         """A copy of a flat array that ends where memory does, but for what its alignment takes."""
         size = array.nbytes
         room = -(-max(size, 1) // _PAGE) * _PAGE
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_NORESERVE
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
         memory = np.frombuffer(mmap.mmap(-1, room + 2 * _BARRIER, flags=flags), np.uint8)
         start = _BARRIER + (room - size) // _ALIGNMENT * _ALIGNMENT
         slack = memory[start + size : _BARRIER + room]

@@ -2,11 +2,13 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const columns = document.getElementById("columns");
+const dock = document.getElementById("dock");
+const page = document.querySelector("main");
 const about = document.getElementById("about");
 const chooser = document.getElementById("kernel");
 
 const HELP =
-  "Hover a value: here stands where it comes from, which rules made it, and what else is equal to it. " +
+  "Hover a value: here stands its history, from the program as written to the source, with the rules of each step, and what else is equal to it. " +
   "A click or Enter holds it, Esc lets go; arrows move between lines and stages.";
 
 let shown = new Map(); // a value's key: the lines that show it
@@ -25,23 +27,23 @@ function make(tag, className, text) {
 function showKernel(number) {
   const kernel = data.kernels[number];
   columns.replaceChildren();
+  dock.replaceChildren();
   shown = new Map();
   below = new Map();
   let before = null;
   for (const { stage, modules } of kernel.columns) {
     const text = modules.map((key) => bare(data.modules[key])).join("\n");
     const same = text === before && !modules.some((key) => tells(data.modules[key]));
-    const column = addColumn(stage, same ? "as before" : "", same);
+    const column = addColumn(columns, stage, same ? "as before" : "", same);
     for (const key of modules) column.append(moduleOf(data.modules[key], stage === "written"));
     before = text;
   }
-  const source = addColumn("source", kernel.name, false);
+  const source = addColumn(dock, "source", kernel.name, false);
   source.parentElement.classList.add("source");
   source.append(...kernel.source.map((line) => lineOf([line.text], line.values)));
   for (const key of shown.keys())
     for (const ancestor of data.values[key].ancestors) put(below, ancestor, key);
-  for (const lines of columns.querySelectorAll(".lines")) lines.querySelector("[data-values]")?.setAttribute("tabindex", "0");
-  for (const column of columns.children) fitWidth(column);
+  for (const lines of page.querySelectorAll(".lines")) lines.querySelector("[data-values]")?.setAttribute("tabindex", "0");
   pin(null);
 }
 
@@ -50,35 +52,36 @@ function tells(module) {
   return value.rules.length > 0 || value.members.length > 0;
 }
 
-function fitWidth(column) {
-  if (column.classList.contains("closed")) return;
-  const widest = Math.max(...[...column.querySelectorAll(".line:not(.head)")].map((line) => line.scrollWidth), 0);
-  column.style.width = `clamp(13rem, ${widest + 22}px, 32rem)`;
-}
-
 function bare(module) {
   return module.lines.slice(1).map((line) => line.parts.map((part) => (Array.isArray(part) ? part[0] : part)).join("")).join("\n");
 }
 
-function addColumn(name, told, closed) {
+function addColumn(parent, name, told, closed) {
   const column = make("section", closed ? "column closed" : "column");
   const title = make("h2");
   const button = make("button", "", name);
   button.type = "button";
   button.setAttribute("aria-expanded", String(!closed));
-  button.addEventListener("click", () => {
-    const now = column.classList.toggle("closed");
-    button.setAttribute("aria-expanded", String(!now));
-    column.style.width = "";
-    fitWidth(column);
-  });
+  button.addEventListener("click", () => fold(column, !column.classList.contains("closed")));
   button.append(make("small", "", told));
   title.append(button);
   const lines = make("div", "lines");
   lines.dataset.stage = name;
   column.append(title, lines);
-  columns.append(column);
+  parent.append(column);
   return lines;
+}
+
+function fold(column, closed) {
+  column.classList.toggle("closed", closed);
+  column.querySelector("h2 > button").setAttribute("aria-expanded", String(!closed));
+}
+
+// All stages but the first and the last, or, where that is so already, none.
+function foldStages() {
+  const between = [...columns.children].slice(1, -1);
+  const closed = between.some((column) => !column.classList.contains("closed"));
+  for (const column of between) fold(column, closed);
 }
 
 function moduleOf(module, plain) {
@@ -91,7 +94,7 @@ function moduleOf(module, plain) {
 
 function lineOf(parts, values, kind) {
   const line = make("div", kind ? `line ${kind}` : "line");
-  for (const part of parts) line.append(Array.isArray(part) ? nameOf(part) : part);
+  for (const part of parts) line.append(...(Array.isArray(part) ? [nameOf(part)] : unbroken(part)));
   if (values.length) {
     line.dataset.values = JSON.stringify(values);
     line.tabIndex = -1;
@@ -99,6 +102,11 @@ function lineOf(parts, values, kind) {
     for (const key of values) put(shown, key, line);
   }
   return line;
+}
+
+// A text in which no line ends within an arrow.
+function unbroken(text) {
+  return text.split(/(->)/).map((piece) => (piece === "->" ? make("span", "arrow", piece) : piece));
 }
 
 function nameOf([name, key]) {
@@ -130,8 +138,8 @@ const ancestors = (keys) => reached(keys, (key) => data.values[key].ancestors);
 const heirs = (keys) => reached(keys, (key) => below.get(key) ?? []);
 
 function show(element) {
-  for (const line of columns.querySelectorAll(".here, .before, .after")) line.classList.remove("here", "before", "after");
-  for (const name of columns.querySelectorAll(".marked")) name.classList.remove("marked");
+  for (const line of page.querySelectorAll(".line.here, .line.before, .line.after")) line.classList.remove("here", "before", "after");
+  for (const name of page.querySelectorAll(".marked")) name.classList.remove("marked");
   if (element === null) {
     about.replaceChildren(make("p", "empty", HELP));
     return;
@@ -164,7 +172,7 @@ function pin(element) {
 }
 
 function bringIntoSight() {
-  for (const lines of columns.querySelectorAll(".lines")) {
+  for (const lines of page.querySelectorAll(".lines")) {
     const line = lines.querySelector(".here, .before, .after");
     if (line === null || lines.contains(pinned)) continue;
     const up = line.offsetTop - lines.offsetTop;
@@ -179,30 +187,64 @@ function sectionOf(key) {
   const section = make("section");
   const title = make("h2", "", value.name);
   title.append(make("small", "", value.stage === value.name ? "" : `${value.stage}, module ${value.module}`));
-  section.append(title);
-  addKin(section, "Comes from", ancestors([key]));
-  addKin(section, "Becomes", heirs([key, ...value.same]));
-  addRules(section, value);
-  addMembers(section, value);
+  const made = make("div");
+  addRules(made, value);
+  addMembers(made, value);
+  section.append(title, historyOf(key, value), made);
   return section;
 }
 
-function addKin(section, heading, keys) {
-  const stages = new Map();
-  for (const key of keys) if (shown.has(key)) put(stages, data.values[key].stage, key);
-  if (!stages.size) return;
-  const list = make("dl");
-  for (const [stage, found] of stages) {
-    const names = make("dd");
-    for (const key of found) {
-      const button = make("button", "", data.values[key].name);
-      button.type = "button";
-      button.addEventListener("click", () => pin(shown.get(key)[0]));
-      names.append(button);
-    }
-    list.append(make("dt", "", stage), names);
+// The value at each stage, from the program as written to the source, with the rules that brought it there.
+function historyOf(key, value) {
+  const own = new Set([key, ...value.same]);
+  const kinds = new Map();
+  for (const other of heirs(own)) kinds.set(other, "after");
+  for (const other of ancestors(own)) kinds.set(other, "before");
+  for (const other of own) kinds.set(other, "here");
+  const block = make("div");
+  const list = make("ol", "history");
+  for (const lines of page.querySelectorAll(".lines")) {
+    const steps = stepsAt(lines, kinds);
+    if (steps.length) list.append(stageOf(lines.dataset.stage, steps, kinds));
   }
-  section.append(make("h3", "", heading), list);
+  block.append(make("h3", "", "History"), list);
+  return block;
+}
+
+// The lines of a stage that show values of a history, each with those that it shows.
+function stepsAt(lines, kinds) {
+  const found = [];
+  for (const line of lines.querySelectorAll(".line[data-values]")) {
+    const keys = JSON.parse(line.dataset.values).filter((key) => kinds.has(key));
+    if (keys.length) found.push([line, keys]);
+  }
+  return found;
+}
+
+function stageOf(stage, steps, kinds) {
+  const source = stage === "source";
+  const here = !source && steps.some(([, keys]) => keys.some((key) => kinds.get(key) === "here"));
+  const item = make("li", here ? "here" : source ? "after" : kinds.get(steps[0][1][0]));
+  const step = make("div", "step");
+  const told = new Set();
+  for (const [line, keys] of steps) {
+    const button = make("button", "", line.textContent.trim());
+    button.type = "button";
+    button.addEventListener("click", () => pin(line));
+    step.append(button);
+    if (!source) for (const key of keys) for (const number of data.values[key].rules) told.add(number);
+  }
+  if (told.size) {
+    const by = make("div", "by", "by ");
+    for (const number of told) {
+      const name = make("code", "", data.rules[number].name);
+      name.title = `${data.rules[number].place}\n${data.rules[number].doc}`;
+      by.append(name);
+    }
+    step.append(by);
+  }
+  item.append(make("span", "stage", stage), step);
+  return item;
 }
 
 function addRules(section, value) {
@@ -254,19 +296,21 @@ function valueAt(event) {
   return event.target instanceof Element ? event.target.closest("[data-values]") : null;
 }
 
-columns.addEventListener("pointerover", (event) => {
+page.addEventListener("pointerover", (event) => {
   const element = valueAt(event);
   if (element !== null && pinned === null) show(element);
 });
-columns.addEventListener("pointerleave", () => show(pinned));
-columns.addEventListener("click", (event) => {
+for (const part of [columns, dock]) part.addEventListener("pointerleave", (event) => {
+  if (!(event.relatedTarget instanceof Element && event.relatedTarget.closest("#about"))) show(pinned);
+});
+page.addEventListener("click", (event) => {
   const element = valueAt(event);
   if (element !== null) pin(element);
 });
-columns.addEventListener("focusin", (event) => {
+page.addEventListener("focusin", (event) => {
   if (valueAt(event) !== null && pinned === null && event.target.matches(":focus-visible")) show(valueAt(event));
 });
-columns.addEventListener("keydown", (event) => {
+page.addEventListener("keydown", (event) => {
   const line = event.target.closest(".line");
   if (line === null) return;
   const moves = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowRight: [1, 0], ArrowLeft: [-1, 0] };
@@ -280,7 +324,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 function move(line, across, down) {
-  const lists = [...columns.querySelectorAll(".column:not(.closed) > .lines")];
+  const lists = [...page.querySelectorAll(".column:not(.closed) > .lines")];
   const at = lists.findIndex((lines) => lines.contains(line));
   const lines = [...(lists[at + across]?.querySelectorAll(".line[data-values]") ?? [])];
   const related = lines.find((other) => other.matches(".here, .before, .after")) ?? lines[0];
@@ -292,6 +336,7 @@ function move(line, across, down) {
 }
 
 chooser.addEventListener("change", () => showKernel(Number(chooser.value)));
+document.getElementById("fold").addEventListener("click", foldStages);
 document.getElementById("theme").addEventListener("click", () => {
   const root = document.documentElement;
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;

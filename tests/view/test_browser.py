@@ -106,6 +106,83 @@ def source_lines(browser: Browser) -> list[str]:
     return [found.get_property("textContent") for found in lines]
 
 
+def inside(browser: Browser, inner: Any, outer: Any) -> bool:
+    """Is an element's box within another's, both as shown?"""
+    script = """const [a, b] = [...arguments].map(e => e.getBoundingClientRect());
+        return a.left >= b.left - 1 && a.right <= b.right + 1 && a.top >= b.top - 1 && a.bottom <= b.bottom + 1;"""
+    return bool(browser.driver.execute_script(script, inner, outer))
+
+
+def test_all_stages_stand_side_by_side_and_nothing_lies_over_them(browser: Browser, softmax: Path) -> None:
+    browser.open(softmax)
+    browser.driver.set_window_size(1800, 1000)
+    page = browser.driver.find_element(By.TAG_NAME, "main")
+    columns = browser.driver.find_elements(By.CSS_SELECTOR, ".column")
+    assert len(columns) == 9
+    assert all(inside(browser, column, page) for column in columns)
+    covered = """const r = arguments[0].getBoundingClientRect();
+        return [[10, 15], [r.width - 10, 15], [10, r.height / 2], [r.width - 10, r.height / 2]].some(
+            ([x, y]) => !arguments[0].contains(document.elementFromPoint(r.left + x, r.top + y)));"""
+    assert not any(browser.driver.execute_script(covered, column) for column in columns)
+    wide = "return [...document.querySelectorAll('.column:not(.closed) .lines')].filter(l => l.scrollWidth > l.clientWidth + 1).length"
+    assert browser.driver.execute_script(wide) == 0, "long lines wrap"
+
+
+def history(browser: Browser) -> dict[str, str]:
+    """What stands in the history of the value that is shown, by stage."""
+    found = browser.driver.find_elements(By.CSS_SELECTOR, "#about .history > li")
+    return {
+        item.find_element(By.CSS_SELECTOR, ".stage").text: item.find_element(By.CSS_SELECTOR, ".step").text
+        for item in found
+    }
+
+
+def test_the_history_of_a_value_goes_through_all_stages(browser: Browser, softmax: Path) -> None:
+    browser.open(softmax)
+    hover(browser, line(browser, "gridwise", "gridwise_reduce.1 ="))
+    told = history(browser)
+    assert list(told) == [
+        "written",
+        "simplify",
+        "fuse",
+        "schedule",
+        "gridwise",
+        "blockwise",
+        "lanewise",
+        "final",
+        "source",
+    ]
+    assert told["written"].startswith("s = reduce_sum[axes={1}](e)")
+    assert "widen_reduce" in told["simplify"]
+    assert told["gridwise"].endswith("by reduce_algorithm")
+    assert "reduce_waves<sum_float" in told["source"]
+    here = browser.driver.find_elements(By.CSS_SELECTOR, "#about .history > li.here .stage")
+    assert [stage.text for stage in here] == ["gridwise"]
+    rule = browser.driver.find_element(By.CSS_SELECTOR, "#about .history .here code")
+    assert "rules/gridwise/reduce.rw:" in rule.get_attribute("title")
+    browser.driver.find_element(By.CSS_SELECTOR, "#about .history button").click()
+    assert "pinned" in line(browser, "written", "s =").get_attribute("class")
+    assert about(browser).startswith("s")
+
+
+def test_stages_and_the_source_fold(browser: Browser, softmax: Path) -> None:
+    browser.open(softmax)
+
+    def opened() -> list[str]:
+        found = browser.driver.find_elements(By.CSS_SELECTOR, ".column:not(.closed) > .lines")
+        return [lines.get_attribute("data-stage") for lines in found]
+
+    fold = browser.driver.find_element(By.ID, "fold")
+    fold.click()
+    assert opened() == ["written", "final", "source"]
+    room = browser.driver.find_element(By.ID, "about").size["width"]
+    browser.driver.find_element(By.CSS_SELECTOR, "#dock h2 button").click()
+    assert opened() == ["written", "final"]
+    assert browser.driver.find_element(By.ID, "about").size["width"] > room + 200
+    fold.click()
+    assert opened() == ["written", "simplify", "fuse", "schedule", "gridwise", "blockwise", "lanewise", "final"]
+
+
 def test_what_is_told_of_a_value(browser: Browser, softmax: Path) -> None:
     browser.open(softmax)
     hover(browser, line(browser, "lanewise", "reduce_waves ="))
