@@ -34,9 +34,7 @@ _BARRIER = 1 << 26
 _SLACK = 0xA5
 """What stands between the end of an array and the end of its pages."""
 _LONGEST_NAME = 1 << 10
-_REMEDY = (
-    "a rule is wrong: `genrw run --device interpret --stage {}` says what happens, `genrw rules verify` which rule it is"
-)
+_REMEDY = "a rule is wrong: `genrw run --device interpret --stage {}` says what happens, `genrw rules verify` which rule it is"
 
 
 def run_apart(
@@ -62,7 +60,10 @@ def run_apart(
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         what = (signal.strsignal(number) or "").lower()
-        raise error(f"kernel {_noted(note)} ended its process by {signal.Signals(number).name}, {what}", remedy=_remedy(prepared))
+        raise error(
+            f"kernel {_noted(note)} ended its process by {signal.Signals(number).name}, {what}",
+            remedy=_remedy(prepared),
+        )
     said = json.loads(told or "{}")
     if "seconds" not in said:
         message = said.get("message", "the process of the kernels ended without a word")

@@ -238,6 +238,7 @@ RULE += "  gives\n    x = @param:x -> float{8}\n    y = f(x)\n"
         "run {program} --device interpret",
         "rules list",
         "rules check",
+        "rules test",
         "rules verify --count 3",
         "rules why-not f_twice {program}",
         "rules trace {program}",
