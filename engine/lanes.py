@@ -121,9 +121,11 @@ class Lanes:
         return closed(_each(lambda values: values.reshape(ONE), identity))
 
     def fold_element(self, op: str, x: Value, k: Value) -> Value:
-        """The accumulator of one element at position k of its row."""
+        """The accumulator of one element at position k of its row: one for each position, where `x` is the same at all."""
         if not isinstance(x, Array):
             raise Misuse(f"`fold_element` takes an element, not {describe(x)}")
+        if isinstance(k, Array):
+            x = Array(np.broadcast_to(x.values, np.broadcast_shapes(x.values.shape, k.values.shape)), x.dtype)
         return closed(self.folds.of(op, x.dtype).element(x, k))
 
     def fold_finish(self, op: str, x: Value, n: int) -> Array:

@@ -263,7 +263,7 @@ def main() -> int:
     parser.add_argument("--only", type=int, nargs="*", help="programs of these numbers")
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time")
     parser.add_argument("--shrink", type=float, default=60, help="seconds to make a failing program smaller")
-    parser.add_argument("--patience", type=float, default=200, help="seconds that one step may take")
+    parser.add_argument("--patience", type=float, default=900, help="seconds that one step may take")
     parser.add_argument("--keep", default="faults", help="the folder for failing programs")
     parser.add_argument("--rules", action="append", default=[], help="a folder of rules to add")
     arguments = parser.parse_args()

@@ -34,3 +34,11 @@ def test_attributes_that_are_no_whole_numbers_beside_integers(dtype: str) -> Non
     x = np.array([0, 1, 2, 3, 4, 5, 6, 7, 100], numpy_dtype(dtype))
     wanted = np.where(x > 1.5, x.astype(np.float64) - 0.5, 0).astype(x.dtype)
     assert load(text, "host").run({"x": x})["y"].tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("lens", ["{4, 96}", "{3, 4096}", "{2, 5001}"])
+@pytest.mark.parametrize("target", ["sm_90", "gfx942", "host"])
+def test_rows_that_nothing_is_read_for(lens: str, target: str) -> None:
+    """Rows of constants and positions: there is no input whose elements registers could leave to workgroup memory."""
+    text = f"c = @literal{{0.5}} -> float{lens}\ns = sin(c)\ny = hardmax[axis=1](s)\nz = softmax[axis=1](s)\n@return(y, z)\n"
+    check(text, target)
