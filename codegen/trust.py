@@ -39,87 +39,25 @@ _MACRO_FUNCTION = re.compile(r"^GEN_[A-Z0-9_]+\((\w+)", re.MULTILINE)
 
 _TYPES = frozenset(["auto", "bool", "char", "double", "float", "int", "long", "short", "signed", "unsigned", "void"])
 _BEFORE_BRACKETS = _TYPES | frozenset(
-    [
-        "alignof",
-        "constexpr",
-        "decltype",
-        "for",
-        "if",
-        "noexcept",
-        "return",
-        "sizeof",
-        "static_assert",
-        "switch",
-        "while",
-        "case",
-        "else",
-    ]
+    {
+        *("alignof", "constexpr", "decltype", "for", "if", "noexcept", "return", "sizeof", "static_assert"),
+        *("switch", "while", "case", "else"),
+    }
 )
 _KEYWORDS = _BEFORE_BRACKETS | frozenset(
-    [
-        "and",
-        "and_eq",
-        "bitand",
-        "bitor",
-        "break",
-        "class",
-        "compl",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "enum",
-        "explicit",
-        "false",
-        "inline",
-        "namespace",
-        "not",
-        "not_eq",
-        "nullptr",
-        "or",
-        "or_eq",
-        "private",
-        "protected",
-        "public",
-        "static",
-        "static_cast",
-        "struct",
-        "template",
-        "this",
-        "true",
-        "typename",
-        "using",
-        "xor",
-        "xor_eq",
-    ]
+    {
+        *("and", "and_eq", "bitand", "bitor", "break", "class", "compl", "const", "continue", "default", "do"),
+        *("enum", "explicit", "false", "inline", "namespace", "not", "not_eq", "nullptr", "or", "or_eq", "private"),
+        *("protected", "public", "static", "static_cast", "struct", "template", "this", "true", "typename"),
+        *("using", "xor", "xor_eq"),
+    }
 )
 _REFUSED = frozenset(
-    [
-        "alignas",
-        "asm",
-        "catch",
-        "const_cast",
-        "delete",
-        "dynamic_cast",
-        "export",
-        "extern",
-        "friend",
-        "goto",
-        "mutable",
-        "new",
-        "operator",
-        "register",
-        "reinterpret_cast",
-        "std",
-        "thread_local",
-        "throw",
-        "try",
-        "typedef",
-        "typeid",
-        "union",
-        "virtual",
-        "volatile",
-    ]
+    {
+        *("alignas", "asm", "catch", "const_cast", "delete", "dynamic_cast", "export", "extern", "friend"),
+        *("goto", "mutable", "new", "operator", "register", "reinterpret_cast", "std", "thread_local", "throw"),
+        *("try", "typedef", "typeid", "union", "virtual", "volatile"),
+    }
 )
 """Keywords and names that open a way out of the text, or that no kernel needs."""
 _MACROS = frozenset(

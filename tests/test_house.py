@@ -35,6 +35,7 @@ ELSEWHERE = {
     "engine/cpp_expr.py": (*PRECEDENCES, *CPP_FUNCTIONS),
     "codegen/printer.py": (*PRECEDENCES, "return", "share"),
     "codegen/compile.py": ("source",),
+    "codegen/trust.py": ("return", "identity"),
     "genrw/coverage_report.py": ("source",),
     "genrw/view_data.py": ("source",),
     "genrw/__init__.py": ("load",),

@@ -255,6 +255,16 @@ def test_who_never_compiles(no_compiler: Path, tmp_path: Path, command: str) -> 
     assert not no_compiler.exists()
 
 
+def test_who_does_not_even_know_the_compilers() -> None:
+    """What edits, checks and watches has nothing to do with kernels' text."""
+    folder = Path(genrw.__file__).parent
+    names = ("rule_check", "rule_test", "rule_verify", "watching", "why_not", "trace", "coverage", "pytest_plugin")
+    files = [*(folder / "editor").glob("*.py"), *(folder / f"{name}.py" for name in names)]
+    assert len(files) > len(names)
+    for path in files:
+        assert "genrw.codegen" not in path.read_text(encoding="utf-8"), path
+
+
 @pytest.mark.parametrize(
     "command", ["emit", "compile -o {folder}/out", "run", "run --target gfx942 --check", "tune --best 1"]
 )
