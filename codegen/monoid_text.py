@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from genrw.codegen.comments import comment_lines
+from genrw.codegen.identifiers import Names
 from genrw.engine.cpp_expr import cpp_expr
 from genrw.engine.dtypes import DTYPES
 from genrw.engine.expr import free_names
@@ -34,6 +35,8 @@ class _Struct:
         self.monoid, self.dtype = monoid, dtype
         self.type = DTYPES[dtype].cpp
         self.fields = {name: (dtype if d == "T" else d) for name, d in monoid.carry}
+        names = Names({"acc"})
+        self.members = {name: names.variable(name) for name in self.fields}
 
     def lines(self) -> list[str]:
         monoid = self.monoid
@@ -62,7 +65,7 @@ class _Struct:
     def _accumulator(self) -> list[str]:
         if not self.fields:
             return [f"    using acc = {self.type};"]
-        members = " ".join(f"{DTYPES[d].cpp} {name};" for name, d in self.fields.items())
+        members = " ".join(f"{DTYPES[d].cpp} {self.members[name]};" for name, d in self.fields.items())
         return [f"    struct acc {{ {members} }};"]
 
     def _members(self, name: str) -> dict[str, str]:
@@ -70,7 +73,7 @@ class _Struct:
         if not self.fields:
             return {name: name}
         owner = name or "a"
-        return {f"{name}.{f}": f"{owner}.{f}" for f in self.fields}
+        return {f"{name}.{f}": f"{owner}.{member}" for f, member in self.members.items()}
 
     def _value(self, fields: tuple[FieldExpr, ...], names: Mapping[str, str]) -> str:
         if not self.fields:

@@ -7,8 +7,7 @@ while the line stays short.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import inf, prod
@@ -17,8 +16,10 @@ from typing import Any
 
 import jinja2
 
+from genrw.codegen.identifiers import Names
 from genrw.codegen.lane_loops import KEPT, Line, Loop, Variable, lane_loops, straight
 from genrw.codegen.monoid_text import cpp_type, monoid_struct, struct_name
+from genrw.codegen.names import kernel_names, monoid_structs, words_of_texts
 from genrw.codegen.placement import Pass, Placed, Placement, loops_that_need, place
 from genrw.codegen.ranges import index_ranges, index_type
 from genrw.codegen.recompute import recomputed
@@ -38,177 +39,6 @@ from genrw.grammar.expr_tree import Const, Expr, IfElse, Name
 PRECEDENCES = ("atom", "unary", "mul", "add", "shift", "compare", "equal", "and", "or", "cond")
 _LONGEST_INLINE = 72
 _SHARE_VARIABLE = "i"
-_CPP_WORDS = frozenset(
-    [
-        "alignas",
-        "alignof",
-        "and",
-        "asm",
-        "auto",
-        "bool",
-        "break",
-        "case",
-        "catch",
-        "char",
-        "class",
-        "const",
-        "constexpr",
-        "continue",
-        "default",
-        "delete",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "explicit",
-        "export",
-        "extern",
-        "false",
-        "float",
-        "for",
-        "friend",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "mutable",
-        "namespace",
-        "new",
-        "not",
-        "operator",
-        "or",
-        "private",
-        "protected",
-        "public",
-        "register",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "template",
-        "this",
-        "throw",
-        "true",
-        "try",
-        "typedef",
-        "typeid",
-        "typename",
-        "union",
-        "unsigned",
-        "using",
-        "virtual",
-        "void",
-        "volatile",
-        "while",
-        "xor",
-        "gen",
-        "gen_lane",
-        KEPT,
-        "i",
-        "main",
-    ]
-)
-
-
-# Kernels are C functions: these are there already, on one platform or another.
-_C_FUNCTIONS = frozenset(
-    [
-        "abort",
-        "abs",
-        "acos",
-        "acosh",
-        "asin",
-        "asinh",
-        "assert",
-        "atan",
-        "atan2",
-        "atanh",
-        "cbrt",
-        "ceil",
-        "clock",
-        "copysign",
-        "cos",
-        "cosh",
-        "cospi",
-        "erf",
-        "erfc",
-        "erfcinv",
-        "erfinv",
-        "exit",
-        "exp",
-        "exp10",
-        "exp2",
-        "expm1",
-        "fabs",
-        "fdim",
-        "floor",
-        "fma",
-        "fmax",
-        "fmin",
-        "fmod",
-        "free",
-        "frexp",
-        "hypot",
-        "ilogb",
-        "isfinite",
-        "isinf",
-        "isnan",
-        "j0",
-        "j1",
-        "jn",
-        "labs",
-        "ldexp",
-        "lgamma",
-        "llabs",
-        "llrint",
-        "llround",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "logb",
-        "lrint",
-        "lround",
-        "malloc",
-        "max",
-        "memcmp",
-        "memcpy",
-        "memmove",
-        "memset",
-        "min",
-        "modf",
-        "nan",
-        "nearbyint",
-        "norm",
-        "normcdf",
-        "pow",
-        "printf",
-        "puts",
-        "rcbrt",
-        "realloc",
-        "remainder",
-        "rint",
-        "round",
-        "rsqrt",
-        "signbit",
-        "sin",
-        "sincos",
-        "sinh",
-        "sinpi",
-        "sqrt",
-        "tan",
-        "tanh",
-        "tgamma",
-        "trunc",
-        "y0",
-        "y1",
-        "yn",
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -258,22 +88,9 @@ def print_kernel(
     """The HIP C++ of a module at the last stage. `program` is the `.gen` text it came from, for the heading; `note` says
     of the values that a line computes what its comment is to be, "" for none. `vetting` looks at the texts of operators:
     without one, the kernel is to be shown only, or its rules are trusted."""
-    printer = _Printer(module, library, context, _kernel_identifier(name or module.name))
+    printer = _Printer(module, library, context, name or kernel_names([module], library)[0])
     printer.note, printer.vetting = note, vetting
     return printer.kernel(program)
-
-
-def identifier(name: str, otherwise: str) -> str:
-    """A C++ name close to the one given."""
-    text = re.sub(r"\W", "_", name)
-    if not text or text[0].isdigit():
-        text = f"{otherwise}_{text}"
-    return f"{text}_" if text in _CPP_WORDS else text
-
-
-def _kernel_identifier(name: str) -> str:
-    text = identifier(name, "kernel")
-    return f"{text}_" if text in _C_FUNCTIONS else text
 
 
 class Text(str):
@@ -303,7 +120,8 @@ class _Printer:
         self.placement: Placement = recomputed(place(module, library), library, self._registers(), held)
         self.rest: dict[int, Rest] = choose_rest(self.placement.nodes, library, held, self.block)
         self.facts = index_ranges(module, library, context)
-        self.taken: set[str] = {name, *(struct_name(m, d) for m in library.monoids for d in DTYPES)}
+        operators = [library.operator(p.node.op) for p in self.placement.nodes]
+        self.new = Names({name, *monoid_structs(library), *words_of_texts(operators)})
         self.names: dict[int, str] = {}
         self.rest_names: dict[int, str] = {}
         self.monoids: dict[str, str] = {}
@@ -389,7 +207,7 @@ class _Printer:
         arguments = []
         for parameter in self.module.parameters:
             given = parameter.attribute("name")
-            name = self.names[id(parameter)] = self._unique(identifier(given, "arg"))
+            name = self.names[id(parameter)] = self.new.variable(given, "arg")
             type_ = parameter.type
             cpp = DTYPES[type_.dtype].cpp
             is_written = id(parameter) in written
@@ -398,14 +216,6 @@ class _Printer:
 
     def _parameters(self, arguments: Sequence[Argument]) -> list[str]:
         return [f"{'' if a.written else 'const '}{a.cpp}* __restrict__ {a.name}" for a in arguments]
-
-    def _unique(self, name: str) -> str:
-        candidate, count = name, 1
-        while candidate in self.taken:
-            count += 1
-            candidate = f"{name}{count}"
-        self.taken.add(candidate)
-        return candidate
 
     # ---- names
 
@@ -420,10 +230,12 @@ class _Printer:
             if item.repeats is not None and not self._kept(item.repeats):
                 self.names[id(node)] = self.names[id(item.repeats.node)]
                 continue
-            self.names[id(node)] = self._unique(identifier(self._wanted_name(item), "value"))
             if node.op == self.library.boundary("constant").name:
+                self.names[id(node)] = self.new.of_all(self._wanted_name(item), "table")
                 self._table(node)
-        self.rest_names = {n: self._unique(f"{self.names[n]}_rest") for n in self.rest}
+            else:
+                self.names[id(node)] = self.new.variable(self._wanted_name(item))
+        self.rest_names = {n: self.new.variable(f"{self.names[n]}_rest") for n in self.rest}
 
     def _wanted_name(self, item: Placed) -> str:
         """The program's own name, else one that says what the value is."""
@@ -599,7 +411,7 @@ class _Printer:
             return self.names[id(fold.node)]
         key = -id(fold.node)
         if key not in self.names:
-            self.names[key] = self._unique(f"{self.names[id(fold.node)]}_acc")
+            self.names[key] = self.new.variable(f"{self.names[id(fold.node)]}_acc")
         return self.names[key]
 
     def _accumulate(self, fold: Placed, depth: int, subscript: str) -> None:
@@ -827,18 +639,3 @@ def _rendered(
 def _kernel_template() -> jinja2.Template:
     text = (Path(__file__).parent / "templates" / "kernel.hip").read_text(encoding="utf-8")
     return jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False).from_string(text)
-
-
-def kernel_names(modules: Iterable[Module]) -> list[str]:
-    """Distinct C++ names for modules."""
-    taken: set[str] = set()
-    names = []
-    for module in modules:
-        first, count = _kernel_identifier(module.name), 1
-        name = first
-        while name in taken:
-            count += 1
-            name = f"{first}_{count}"
-        taken.add(name)
-        names.append(name)
-    return names

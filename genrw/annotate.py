@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from genrw.codegen.printer import kernel_names, print_kernel
+from genrw.codegen.names import kernel_names
+from genrw.codegen.printer import print_kernel
 from genrw.engine.ir import Module, Node
 from genrw.engine.text import main_tree, module_tree, value_names
 from genrw.explain import place
@@ -63,7 +64,7 @@ def _commented(line: str, mark: str, told: Iterable[str]) -> str:
 def _kernels(program: Program, values: Mapping[str, Mapping[str, Node]], made: Mapping[str, _Made]) -> list[str]:
     """The source of each kernel; behind each line all rules that made the values which it computes."""
     texts: list[str] = []
-    for module, name in zip(program.modules, kernel_names(program.modules), strict=True):
+    for module, name in zip(program.modules, kernel_names(program.modules, program.library), strict=True):
         context = program.context(module)
         names = {id(node): n for n, node in values.get(module.name, {}).items()}
         rules = made.get(module.name, {})

@@ -185,11 +185,12 @@ class Program:
     def kernels(self) -> list[KernelSource]:
         """The printed kernels, in order; GenrwError where rules that are not trusted bring C++ that could do harm."""
         from genrw.codegen.comments import comment_lines
-        from genrw.codegen.printer import kernel_names, print_kernel
+        from genrw.codegen.names import kernel_names
+        from genrw.codegen.printer import print_kernel
         from genrw.codegen.trust import Vetting
 
         lowered = self.lower(self.stages[-1])
-        names = kernel_names(map(self.as_called, lowered.modules))
+        names = kernel_names(map(self.as_called, lowered.modules), self.library)
         heading = comment_lines(self.text)
         vetting = Vetting(self.library) if self.library.foreign and not self.trusted else None
         return [

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
 
-from genrw.codegen.printer import kernel_names, print_kernel
+from genrw.codegen.names import kernel_names
+from genrw.codegen.printer import print_kernel
 from genrw.engine.enode import ENode
 from genrw.engine.extract import Member
 from genrw.engine.interner import attributes_key
@@ -212,7 +213,7 @@ class _Collector:
 
     def _kernels(self, kernels: Sequence[_Kernel], program: Program) -> list[Json]:
         """The kernels with their columns and their source, whose lines name the values that they compute."""
-        names = kernel_names([program.as_called(kernel.module) for kernel in kernels])
+        names = kernel_names([program.as_called(kernel.module) for kernel in kernels], self.library)
         shown = []
         for kernel, name in zip(kernels, names, strict=True):
             columns = [{"stage": stage, "modules": list(modules)} for stage, modules in kernel.columns]
