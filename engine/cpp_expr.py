@@ -330,14 +330,15 @@ class _Printer:
         return self.print(Call("min", (Call("max", (x, low), span=span), high), span=span), number)
 
     def sign(self, expr: Call, number: str) -> Cpp:
-        """A choice: nan is neither above nor below 0, and stays."""
+        """A choice: nan is neither above nor below 0, and stays; what is left of floats loses the sign of -0."""
         dtype = _settled(self.type(expr.args[0]), number)
         x = self.print(expr.args[0], dtype)
         if x.precedence != "atom":
             raise error("the operand of `sign` has to be a name or a call to be printed", expr.span)
         zero, one = (self._const(Const(value), dtype).text for value in (0, 1))
         below = f"{x.text} < {zero} ? {self._const(Const(-1), dtype).text} : " if DTYPES[dtype].is_signed else ""
-        return Cpp(f"{x.text} > {zero} ? {one} : {below}{x.text}", "cond")
+        rest = f"{x.text} + {zero}" if DTYPES[dtype].is_float else x.text
+        return Cpp(f"{x.text} > {zero} ? {one} : {below}{rest}", "cond")
 
     def where(self, expr: Call, number: str) -> Cpp:
         """The same as `a if condition else b`."""

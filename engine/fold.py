@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from genrw.engine.arrays import Array, stored
+from genrw.engine.arrays import Array, Values, stored
 from genrw.engine.functions import Function, Misuse, Value, declare, normalise_axes
 from genrw.engine.library import Library
 from genrw.engine.monoids import accumulate_type, element_type, result_type
@@ -122,7 +122,7 @@ class Fold:
     def along(self, accumulator: Accumulator, axis: int) -> Accumulator:
         """All accumulators along an axis combined in one; the axis stays, with length 1."""
         lens = np.broadcast_shapes(*(array.values.shape for array in accumulator))
-        parts = tuple(Array(np.broadcast_to(a.values, lens), a.dtype) for a in accumulator)
+        elements = parts = tuple(Array(np.broadcast_to(a.values, lens), a.dtype) for a in accumulator)
         count = lens[axis]
         if count == 0:
             shape = list(lens)
@@ -134,13 +134,41 @@ class Fold:
             if paired < count:
                 folded = _joined(folded, _every(parts, axis, paired, count, 1), axis)
             parts, count = folded, count - count // 2
-        return parts
+        return self._without_order(elements, parts, axis)
+
+    def _without_order(self, elements: Accumulator, folded: Accumulator, axis: int) -> Accumulator:
+        """The folded accumulators without the NaN that their order made: a product of small numbers that became 0, times
+        an infinite one. Such rows are folded again, infinite elements first, one after the other."""
+        made = np.moveaxis(_any_field(np.isnan, folded), axis, -1)[..., 0]
+        if not made.any():
+            return folded
+        made &= ~np.moveaxis(_any_field(np.isnan, elements), axis, -1).any(axis=-1)
+        rows = tuple(Array(np.moveaxis(e.values, axis, -1)[made], e.dtype) for e in elements)
+        order = np.argsort(~_any_field(np.isinf, rows), axis=-1, kind="stable")
+        rows = tuple(Array(np.take_along_axis(r.values, order, axis=-1), r.dtype) for r in rows)
+        again = _every(rows, -1, 0, 1, 1)
+        for i in range(1, order.shape[-1]):
+            again = self.combine(again, _every(rows, -1, i, i + 1, 1))
+        return tuple(_replaced(f, made, a, axis) for f, a in zip(folded, again, strict=True))
 
 
 def _every(parts: Accumulator, axis: int, start: int, stop: int, step: int) -> Accumulator:
     where: list[slice] = [slice(None)] * parts[0].values.ndim
     where[axis] = slice(start, stop, step)
     return tuple(Array(a.values[tuple(where)], a.dtype) for a in parts)
+
+
+def _any_field(test: np.ufunc, accumulator: Accumulator) -> Values:
+    """Where a test of floats holds for some field."""
+    found = [test(a.values) for a in accumulator if a.values.dtype.kind == "f"]
+    return np.logical_or.reduce(found) if found else np.zeros(accumulator[0].values.shape, np.bool_)
+
+
+def _replaced(folded: Array, rows: Values, values: Array, axis: int) -> Array:
+    """An array folded along an axis, with other values in some rows."""
+    result = folded.values.copy()
+    np.moveaxis(result, axis, -1)[rows] = values.values
+    return Array(result, folded.dtype)
 
 
 def _joined(a: Accumulator, b: Accumulator, axis: int) -> Accumulator:

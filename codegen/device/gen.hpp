@@ -1437,7 +1437,7 @@ template <class T>
 GEN_DEVICE T expm1_of(T x)
 {
     const T near = expm1_in_range(x > 60 ? static_cast<T>(60) : x);
-    return x > 60 ? exp_of(x) : near;
+    return copy_sign(x > 60 ? exp_of(x) : near, x);  // -0 stays
 }
 
 // Far from 0 both are e^|x| / 2, which does not overflow where e^|x| does.

@@ -84,7 +84,7 @@ TEXTS = [
     ("convert(x, int8)", "float", "gen::convert<gen::int8>(x)", "atom"),
     ("convert(x, float) * 0.5", "int32", "gen::convert<float>(x) * 0.5f", "mul"),
     ("x * 0.5", "int32", "x * 0.5", "mul"),
-    ("sign(x)", "float", "x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x", "cond"),
+    ("sign(x)", "float", "x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x + 0.0f", "cond"),
     ("sign(x)", "uint32", "x > 0 ? 1 : x", "cond"),
     ("floor(x)", "int32", "x", "atom"),
     ("a.value if a.value >= b.value else b.value", "float", "a.value >= b.value ? a.value : b.value", "cond"),

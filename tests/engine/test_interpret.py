@@ -420,6 +420,16 @@ def test_the_fold_of_nothing_is_the_identity(pipeline: Pipeline) -> None:
     assert _run(pipeline.library, text, {})["y"].tolist() == [[0.0]] * 3
 
 
+def test_an_infinite_element_decides_a_product_of_small_ones(library: Library) -> None:
+    """Their product is 0 in double; times infinity that would be NaN."""
+    x = np.random.default_rng(0).uniform(-1, 1, (3, 2000))
+    x[0, 1500], x[1, 1900], x[1, 7] = np.inf, -np.inf, 0
+    module = _module(library, "x = @param:x -> double{3, 2000}\ny = reduce_prod[axes={1}](x)\n@return(y)")
+    got = interpret(module, library, {}, {"x": x})["y"]
+    signs = np.prod(np.sign(x), axis=1, keepdims=True)
+    np.testing.assert_array_equal(got, [signs[0] * np.inf, [np.nan], signs[2] * 0])
+
+
 # ---- inputs
 
 
