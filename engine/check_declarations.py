@@ -16,6 +16,7 @@ from genrw.engine.functions import FUNCTIONS, Function
 from genrw.engine.infer import RESULT_PARTS, holes, is_variable
 from genrw.engine.lanes import Lanes, lane_functions
 from genrw.engine.library import LEAST_PARTS, PARTS_OF_ROLES, ROLES, Library
+from genrw.engine.monoids import ELEMENT
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Call, Const, Expr, Name
 from genrw.grammar.rw_tree import ClassDecl, FieldExpr, LetDecl, MonoidDecl, OpDecl, TargetDecl
@@ -24,6 +25,8 @@ from genrw.grammar.source import Span
 _ATTRIBUTE_TYPES = (
     *("int", "ints", "float", "bool", "string", "name", "dtype", "axis", "axes", "monoid", "shape", "module", "any"),
 )
+_FINISH_NAMES = {"a": "the accumulator", "n": "the number of elements", "type": "the type that the fold computes in"}
+"""What a monoid's result may name beside the accumulator's fields."""
 _NOWHERE = "nowhere"
 """What stands for no stage where an operator says at which it may be."""
 
@@ -162,6 +165,7 @@ class DeclarationChecks:
             if not given:
                 yield Diagnostic(f"`{monoid.name}` has no `{word}`", monoid.name_span, f"write {word} EXPR")
         fields = {name for name, _ in monoid.carry}
+        yield from self._carried(monoid)
         for clause in (monoid.element, monoid.identity, monoid.combine):
             yield from self._fields(monoid, clause, fields)
         kinds = [dtype for _, dtype in monoid.carry if dtype != "T"]
@@ -173,8 +177,27 @@ class DeclarationChecks:
         yield from self._names([f.value for f in monoid.element], {"x", "k", "index", "type"}, self.meanings)
         yield from self._names([f.value for f in monoid.identity], {"type"}, self.meanings)
         yield from self._names([f.value for f in monoid.combine], {"a", "b", "type"}, self.meanings)
-        yield from self._names([monoid.finish], {"a", "n", "type", *fields}, self.meanings)
+        yield from self._names([monoid.finish], {*_FINISH_NAMES, *fields}, self.meanings)
         yield from self._names(monoid.domain, {"x", "type"}, self.meanings)
+
+    def _carried(self, monoid: MonoidDecl) -> Iterator[Diagnostic]:
+        """The fields have names of their own, and something makes a result of them; the elements' bound is a class."""
+        names = [name for name, _ in monoid.carry]
+        for name in dict.fromkeys(names):
+            if names.count(name) > 1:
+                yield Diagnostic(f"`{monoid.name}` carries `{name}` twice", monoid.name_span, "rename one")
+            if name in _FINISH_NAMES or name == ELEMENT or is_dtype(name):
+                what = f"a field `{name}` hides what expressions call so: {_FINISH_NAMES.get(name, 'a type')}"
+                yield Diagnostic(what, monoid.name_span, "rename the field")
+        if names and monoid.finish is None:
+            remedy = f"write finish {names[0]}, or what else it is"
+            yield Diagnostic(f"nothing says which result the fields of `{monoid.name}` have", monoid.name_span, remedy)
+        for variable, bound in monoid.where:
+            if variable != ELEMENT:
+                remedy = f"`{ELEMENT}` is the elements' type"
+                yield Diagnostic(f"`{monoid.name}` has no type `{variable}`", monoid.name_span, remedy)
+            elif not _is_class(bound):
+                yield _unknown("element type or class", bound, CLASSES, monoid.name_span)
 
     def _fields(self, monoid: MonoidDecl, clause: Sequence[FieldExpr], fields: Collection[str]) -> Iterator[Diagnostic]:
         """A clause says something of each field, and of nothing else."""

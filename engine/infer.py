@@ -8,7 +8,7 @@ from typing import Any
 from genrw.engine.dtypes import in_class, is_dtype
 from genrw.engine.ir import Attributes
 from genrw.engine.library import Library, Operator
-from genrw.engine.monoids import element_type
+from genrw.engine.monoids import bound, element_type, folds
 from genrw.engine.types import EFFECT, Type
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.rw_tree import OperandDecl
@@ -49,6 +49,7 @@ def infer(
     check_arity(operator, name, len(operands))
     dtypes = _match_operands(operator, name, operands, labels)
     env = environment(operator, member, attributes, operands, dtypes, context)
+    _check_monoid(library, operator, name, operands, labels, env)
     _check_requirements(operator, env, labels)
     if operator.result_sort is None:
         return _pointwise_result(operator, name, operands, labels, dtypes, env)
@@ -116,6 +117,26 @@ def _match_operands(operator: Operator, name: str, operands: Sequence[Type], lab
                 operand=i,
             )
     return dtypes
+
+
+def _check_monoid(
+    library: Library,
+    operator: Operator,
+    name: str,
+    operands: Sequence[Type],
+    labels: Sequence[str],
+    env: Mapping[str, Any],
+) -> None:
+    """TypeProblem for elements that the operator's monoid does not fold: they are the first operand's."""
+    if operator.monoid_name is None or not operands or not operands[0].dtype:
+        return
+    monoid, dtype = library.monoids.get(env[operator.monoid_name]), operands[0].dtype
+    if monoid is not None and not folds(monoid, dtype):
+        raise TypeProblem(
+            f"`{name}` folds with `{monoid.name}`, which takes {_a(bound(monoid))}, but {labels[0]} is {dtype}",
+            "convert it first",
+            operand=0,
+        )
 
 
 def is_variable(dtype: str) -> bool:

@@ -118,6 +118,13 @@ class Operator:
         return self.variadic
 
     @cached_property
+    def monoid_name(self) -> str | None:
+        """What names the monoid that the operator folds with: an attribute, or the placeholder of its family."""
+        if self.decl.family is not None and self.decl.family_type == "monoid":
+            return self.decl.family
+        return next((a.name for a in self.decl.attributes if a.type == "monoid"), None)
+
+    @cached_property
     def defaults(self) -> dict[str, Evaluator]:
         """The attributes' defaults, as functions of the context."""
         return {a.name: self.scope.compile(a.default) for a in self.decl.attributes if a.default is not None}

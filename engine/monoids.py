@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from genrw.engine.dtypes import in_class
 from genrw.engine.expr import compile_expr
 from genrw.engine.functions import Function, Misuse, declare
 from genrw.grammar.expr_tree import Call, Expr, Name
 from genrw.grammar.rw_tree import MonoidDecl
 
+ELEMENT = "T"
+"""The name of the elements' type in a monoid's declaration."""
+_USUAL_BOUND = "number"
+"""What elements are where a monoid does not say."""
 _SELECTING = ("min", "max")
+
+
+def bound(monoid: MonoidDecl) -> str:
+    """The class of types, or the type, that a monoid's elements are of."""
+    return dict(monoid.where).get(ELEMENT, _USUAL_BOUND)
+
+
+def folds(monoid: MonoidDecl, dtype: str) -> bool:
+    """May elements of a type, or accumulators (`NAME.dtype`), be folded with a monoid?"""
+    owner, _, element = dtype.rpartition(".")
+    return owner in ("", monoid.name) and in_class(element, bound(monoid))
 
 
 def accumulate_type(monoid: MonoidDecl, dtype: str) -> str:
@@ -77,6 +93,11 @@ def monoid_functions(monoids: Mapping[str, MonoidDecl]) -> dict[str, Function]:
             "selects(op: string) -> bool",
             lambda op: selects(find(op)),
             "Whether what two accumulators combine to is one of them, by `min` and `max`.",
+        ),
+        declare(
+            "folds(op: string, dtype: string) -> bool",
+            lambda op, dtype: folds(find(op), dtype),
+            "Whether elements of a type, or accumulators, may be folded with a monoid.",
         ),
         declare(
             "identity_value(op: string, dtype: dtype) -> number",

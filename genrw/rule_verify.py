@@ -1,4 +1,4 @@
-"""`genrw rules verify`: do rules hold? Each is looked at in a process of its own, within limits of time and memory."""
+"""`genrw rules verify`: do rules and monoids hold? Each is looked at in a process of its own, within limits of time and memory."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from genrw.engine.library import Library
-from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, Options, Verdict, verify_rule
+from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, Options, Subject, Verdict, verify
 from genrw.explain import place
-from genrw.grammar.diagnostics import Diagnostic, GenrwError
-from genrw.grammar.rw_tree import RuleDecl
-from genrw.rulesets import chosen_rules, load_library
+from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
+from genrw.grammar.rw_tree import MonoidDecl
+from genrw.rulesets import load_library
 from genrw.terminal import progress, write, write_diagnostics
 
 _MEGABYTE = 1 << 20
@@ -25,7 +25,7 @@ _MEGABYTE = 1 << 20
 
 @dataclass(frozen=True)
 class Request:
-    """What to verify and how: rules by name, folders of rules, limits for each rule in seconds and megabytes."""
+    """What to verify and how: rules and monoids by name, folders of rules, limits for each rule in seconds and megabytes."""
 
     names: tuple[str, ...] = ()
     folders: tuple[str | Path, ...] = ()
@@ -37,7 +37,8 @@ class Request:
 
 
 def verify_rules(request: Request) -> int:
-    """Verify rules and print what was found; 1 if a rule is refuted or left open. GenrwError for bad files or names."""
+    """Verify rules and monoids and print what was found; 1 if one is refuted or left open. GenrwError for bad files or
+    names."""
     library = load_library(request.folders, shipped=request.shipped)
     rules = chosen(library, request)
     with progress("rules", len(rules)) as step:
@@ -45,8 +46,8 @@ def verify_rules(request: Request) -> int:
         for verdict in verdicts_of(rules, request):
             verdicts.append(verdict)
             step()
-    order = {rule.name: place for place, rule in enumerate(rules)}
-    verdicts.sort(key=lambda v: order[v.rule.name])
+    order = {_key(rule): place for place, rule in enumerate(rules)}
+    verdicts.sort(key=lambda v: order[_key(v.rule)])
     if request.as_json:
         write(json.dumps([entry(v) for v in verdicts], indent=2, ensure_ascii=False))
     else:
@@ -54,9 +55,28 @@ def verify_rules(request: Request) -> int:
     return int(any(v.status in (REFUTED, OPEN) for v in verdicts))
 
 
-def chosen(library: Library, request: Request) -> list[RuleDecl]:
-    """The rules by name; without names those of the folders, and without folders all."""
-    return chosen_rules(library, request.names, request.folders)
+def chosen(library: Library, request: Request) -> list[Subject]:
+    """The rules and monoids by name; without names those of the folders, and without folders all."""
+    known = _subjects(library)
+    unknown = [name for name in request.names if not any(name == subject.name for subject in known)]
+    if unknown:
+        raise error(f"there is no rule `{unknown[0]}`", remedy="`genrw rules list` shows all")
+    if request.names:
+        return [subject for name in request.names for subject in known if subject.name == name]
+    if not request.folders:
+        return known
+    shipped = {_key(subject) for subject in _subjects(load_library())} if request.shipped else set()
+    return [subject for subject in known if _key(subject) not in shipped]
+
+
+def _subjects(library: Library) -> list[Subject]:
+    """All that can be verified."""
+    return [*library.rules, *library.monoids.values()]
+
+
+def _key(subject: Subject) -> tuple[bool, str]:
+    """What tells subjects apart: a rule and a monoid may have one name."""
+    return isinstance(subject, MonoidDecl), subject.name
 
 
 # ---- processes
@@ -68,12 +88,12 @@ class _Worker:
 
     process: Any
     pipe: Connection
-    rule: RuleDecl | None = None
+    rule: Subject | None = None
     until: float = 0.0
 
 
-def verdicts_of(rules: Sequence[RuleDecl], request: Request) -> Iterator[Verdict]:
-    """The verdicts on rules as they come, from as many processes as there are processors."""
+def verdicts_of(rules: Sequence[Subject], request: Request) -> Iterator[Verdict]:
+    """The verdicts on rules and monoids as they come, from as many processes as there are processors."""
     waiting = list(reversed(rules))
     workers = [_begun(request) for _ in range(min(len(rules), os.cpu_count() or 1))]
     try:
@@ -107,9 +127,9 @@ def _begun(request: Request) -> _Worker:
     return _Worker(process, ours)
 
 
-def _give(worker: _Worker, rule: RuleDecl, request: Request) -> None:
+def _give(worker: _Worker, rule: Subject, request: Request) -> None:
     worker.rule, worker.until = rule, time.monotonic() + request.seconds
-    worker.pipe.send(rule.name)
+    worker.pipe.send(_key(rule))
 
 
 def _told(worker: _Worker, request: Request) -> Verdict | None:
@@ -135,7 +155,7 @@ def _told(worker: _Worker, request: Request) -> Verdict | None:
 def _work(request: Request, pipe: Connection) -> None:
     """What a process does: look at the rules that it is told, and send a verdict on each."""
     library = load_library(request.folders, shipped=request.shipped)
-    rules = {rule.name: rule for rule in library.rules}
+    rules = {_key(subject): subject for subject in _subjects(library)}
     _limit_memory(request.megabytes)
     while True:
         try:
@@ -145,9 +165,9 @@ def _work(request: Request, pipe: Connection) -> None:
         pipe.send(_looked_at(library, rule, request))
 
 
-def _looked_at(library: Library, rule: RuleDecl, request: Request) -> Verdict:
+def _looked_at(library: Library, rule: Subject, request: Request) -> Verdict:
     try:
-        return verify_rule(library, rule, request.options)
+        return verify(library, rule, request.options)
     except MemoryError:
         return _open(
             rule, f"takes more than {request.megabytes} MB", "guard it by sizes, or allow more with `--memory`"
@@ -156,6 +176,9 @@ def _looked_at(library: Library, rule: RuleDecl, request: Request) -> Verdict:
         return Verdict(rule, OPEN, problem=problem.diagnostics[0])
     except RecursionError:
         return _open(rule, "is nested too deeply", "split its expressions into `let` functions")
+    except Exception as problem:
+        said = f"ended in an error: {type(problem).__name__}: {problem}"
+        return _open(rule, said, "this is a fault of genrw: please report it with the rule")
 
 
 def _limit_memory(megabytes: int) -> None:
@@ -170,7 +193,7 @@ def _limit_memory(megabytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
-def _open(rule: RuleDecl, said: str, remedy: str) -> Verdict:
+def _open(rule: Subject, said: str, remedy: str) -> Verdict:
     return Verdict(rule, OPEN, problem=Diagnostic(f"verifying `{rule.name}` {said}", rule.name_span, remedy))
 
 
@@ -196,7 +219,9 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     counts = {status: sum(v.status == status for v in verdicts) for status in (PROVEN, BOUNDED, TRIED, REFUTED, OPEN)}
     instances = sum(v.instances for v in verdicts)
     told = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-    rules = "1 rule" if len(verdicts) == 1 else f"{len(verdicts)} rules"
+    monoids = sum(isinstance(v.rule, MonoidDecl) for v in verdicts)
+    subjects = ((len(verdicts) - monoids, "rule"), (monoids, "monoid"))
+    rules = ", ".join(f"{n} {word}{'' if n == 1 else 's'}" for n, word in subjects if n) or "0 rules"
     return f"{rules}: {told or 'none'}; {instances} instances compared"
 
 
@@ -204,6 +229,7 @@ def entry(verdict: Verdict) -> dict[str, Any]:
     """A verdict for other tools."""
     span, problem = verdict.rule.name_span, verdict.problem
     return {
+        "kind": "monoid" if isinstance(verdict.rule, MonoidDecl) else "rule",
         "rule": verdict.rule.name,
         "file": span.source.name,
         "line": span.line,

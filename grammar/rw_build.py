@@ -343,7 +343,9 @@ class RwBuilder(ExprBuilder):
     # ---- monoids
 
     def monoid(self, c: list[Any]) -> Draft:
-        return Draft(MonoidDecl, c[0].value, c[0], self._gather(c[1:], ("accumulate", "domain")))
+        name, where, *clauses = c
+        said = self._gather(clauses, ("accumulate", "domain"))
+        return Draft(MonoidDecl, name.value, name, {"where": where or ()} | said)
 
     def carry(self, c: list[Any]) -> _Clause:
         return _Clause(c[0], tuple(c[1:]))

@@ -243,7 +243,8 @@ def _input(declared: InputDecl) -> str:
 
 
 def _monoid(monoid: MonoidDecl) -> Iterator[str]:
-    yield f"monoid {monoid.name}"
+    where = f" where {_typed(monoid.where)}" if monoid.where else ""
+    yield f"monoid {monoid.name}{where}"
     if monoid.carry:
         yield f"  carry {_typed(monoid.carry)}"
     yield from _fields("element", monoid.element)

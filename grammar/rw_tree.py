@@ -130,7 +130,8 @@ class FieldExpr:
 
 @dataclass(frozen=True)
 class MonoidDecl(Declared):
-    """An associative combination with an identity. `carry` is empty when the accumulator is one value."""
+    """An associative combination with an identity. `carry` is empty when the accumulator is one value; `where` bounds
+    the elements' type `T`."""
 
     carry: tuple[tuple[str, str], ...] = ()
     element: tuple[FieldExpr, ...] = ()
@@ -140,6 +141,7 @@ class MonoidDecl(Declared):
     result: str | None = None
     accumulate: tuple[tuple[str, tuple[str, ...]], ...] = ()
     domain: tuple[Expr, ...] = ()
+    where: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

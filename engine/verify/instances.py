@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from genrw.engine.build import complete, input_node
+from genrw.engine.build import attribute_problem, complete, input_node
 from genrw.engine.dtypes import DTYPES, in_class
 from genrw.engine.expr import free_names
 from genrw.engine.infer import TypeProblem, infer
@@ -433,7 +433,7 @@ class _Draw:
             if not isinstance(value, Name):
                 known[attribute.name] = self._fixed(value)
             elif value.name in self.names:
-                known[attribute.name] = self.names[value.name]
+                known[attribute.name] = self._checked(operator, attribute.name, self.names[value.name])
         asked = {a.name: getattr(a.value, "name", a.name) for a in pattern.attributes}
         # a constant's value goes by its type and lengths
         for name, decl in sorted(operator.attributes.items(), key=lambda item: item[1].type == "any"):
@@ -441,12 +441,20 @@ class _Draw:
                 continue
             drawn = self.attributes.value(decl, operator, types, known, shown.get(name))
             drawn = self.wanted.get(asked.get(name, ""), self._again(drawn))
+            drawn = self._checked(operator, name, drawn)
             known[name] = coerced(operator, name, _along(drawn, decl.type, types))
         for attribute in pattern.attributes:
             value = attribute.value if attribute.value is not None else Name(attribute.name)
             if isinstance(value, Name):
                 self.names[value.name] = known[attribute.name]
         return complete(operator, known, types, self.context)
+
+    def _checked(self, operator: Operator, name: str, value: Any) -> Any:
+        """The value; NoInstance if it is of another type than the attribute: one name may stand for attributes of two."""
+        decl = operator.attributes.get(name)
+        if decl is not None and attribute_problem(self.library, decl.type, value):
+            raise NoInstance(f"a value of another type for `{name}`")
+        return value
 
     def _again(self, drawn: Any) -> Any:
         """The value, now and then a list that another attribute has."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from genrw.engine.library import Library
 from genrw.engine.places import is_of_places
 from genrw.engine.verify.kernels import KernelTrial
+from genrw.engine.verify.monoids import try_monoid
 from genrw.engine.verify.places import try_places
 from genrw.engine.verify.proof import prove, solver_is_there
 from genrw.engine.verify.report import failure_text, indented, module_text
@@ -15,7 +16,7 @@ from genrw.engine.verify.smallest import smallest
 from genrw.engine.verify.surroundings import WAVES
 from genrw.engine.verify.trial import Trial, Tried, has_meaning
 from genrw.grammar.diagnostics import Diagnostic
-from genrw.grammar.rw_tree import RuleDecl
+from genrw.grammar.rw_tree import MonoidDecl, RuleDecl
 
 PROVEN, BOUNDED, TRIED, REFUTED, OPEN = "proven", "bounded", "tried", "refuted", "open"
 """How a rule ends: proven for all values; for all of 8 bits and random ones of 32; right on all random instances; wrong;
@@ -35,11 +36,15 @@ class Options:
     waves: Sequence[int] = WAVES
 
 
+Subject = RuleDecl | MonoidDecl
+"""What a verdict is on."""
+
+
 @dataclass
 class Verdict:
-    """How one rule ended. `instances` were compared; `strong` are conditions of the guard that seem not to be needed."""
+    """How one rule or monoid ended. `instances` were compared; `strong` are conditions of the guard that seem not to be needed."""
 
-    rule: RuleDecl
+    rule: Subject
     status: str
     instances: int = 0
     problem: Diagnostic | None = None
@@ -50,12 +55,30 @@ class Verdict:
     def refute(self, why: str, shown: str) -> None:
         """The rule is wrong: why, and what shows it."""
         self.status, self.shown = REFUTED, shown
-        self.problem = Diagnostic(f"`{self.rule.name}` does not hold{why}", self.rule.name_span, _remedy(self.rule))
+        remedy = _remedy(self.rule) if isinstance(self.rule, RuleDecl) else None
+        self.problem = Diagnostic(f"`{self.rule.name}` does not hold{why}", self.rule.name_span, remedy)
 
     def leave_open(self, said: str, remedy: str) -> None:
         """Nothing could be said of the rule."""
         self.status = OPEN
         self.problem = Diagnostic(f"`{self.rule.name}` {said}", self.rule.name_span, remedy)
+
+
+def verify(library: Library, subject: Subject, options: Options) -> Verdict:
+    """Look at one rule or monoid. The same one, library and options give the same verdict."""
+    if isinstance(subject, MonoidDecl):
+        return verify_monoid(library, subject, options)
+    return verify_rule(library, subject, options)
+
+
+def verify_monoid(library: Library, monoid: MonoidDecl, options: Options) -> Verdict:
+    """Look at one monoid: is its identity neutral, may it be combined in any order, do its types hold its values?"""
+    compared, wrong = try_monoid(library, monoid, options.count, f"{options.seed}/{monoid.name}")
+    verdict = Verdict(monoid, TRIED, compared)
+    if wrong is not None:
+        verdict.status, verdict.shown = REFUTED, wrong.shown
+        verdict.problem = Diagnostic(f"the monoid `{monoid.name}` is wrong: {wrong.reason}", wrong.span, wrong.remedy)
+    return verdict
 
 
 def verify_rule(library: Library, rule: RuleDecl, options: Options) -> Verdict:
