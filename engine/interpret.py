@@ -27,14 +27,15 @@ def interpret(
     inputs: Mapping[str, Values],
     *,
     precise: bool = False,
+    evaluator: Evaluator | None = None,
 ) -> dict[str, Values]:
     """The results of a module, by name, for inputs by parameter name.
 
     `context` is what rules may ask of the module's surroundings (`Pipeline.context`). With `precise`, floats
-    are double throughout: results are, and inputs may be. GenrwError for inputs that do not fit, and for a lane
+    are double throughout: results are, and inputs may be. `evaluator` computes in place of the usual one. GenrwError for inputs that do not fit, and for a lane
     program that reads outside a tensor, writes different values to one element, or leaves one unwritten.
     """
-    evaluator = Evaluator(library, context, precise)
+    evaluator = evaluator or Evaluator(library, context, precise)
     written = written_parameters(module, library)
     given = _inputs(module, written, inputs, precise)
     with np.errstate(all="ignore"):

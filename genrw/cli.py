@@ -382,7 +382,7 @@ def verify(
     count: Annotated[int, typer.Option("--count", min=1, help="Instances of each rule.")] = 50,
     seed: Annotated[int, typer.Option("--seed", help="What all random choices follow from.")] = 0,
     wave: Annotated[
-        list[int] | None, typer.Option("--wave", metavar="N", help="Lengths of waves; 32 and 64 without.")
+        list[int] | None, typer.Option("--wave", metavar="N", help="Lengths of waves; 1, 32 and 64 without.")
     ] = None,
     seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="Time for each rule.")] = 120.0,
     memory: Annotated[int, typer.Option("--memory", metavar="MB", min=64, help="Memory for each rule.")] = 2048,

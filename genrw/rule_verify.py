@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,8 @@ def verify_rules(request: Request) -> int:
     names."""
     library = load_library(request.folders, shipped=request.shipped)
     rules = chosen(library, request)
+    if request.folders:
+        request = replace(request, options=replace(request.options, suspects=_unknown(library, request)))
     with progress("rules", len(rules)) as step:
         verdicts = []
         for verdict in verdicts_of(rules, request):
@@ -65,8 +67,18 @@ def chosen(library: Library, request: Request) -> list[Subject]:
         return [subject for name in request.names for subject in known if subject.name == name]
     if not request.folders:
         return known
+    return _of_folders(library, request)
+
+
+def _of_folders(library: Library, request: Request) -> list[Subject]:
+    """What is not shipped."""
     shipped = {_key(subject) for subject in _subjects(load_library())} if request.shipped else set()
-    return [subject for subject in known if _key(subject) not in shipped]
+    return [subject for subject in _subjects(library) if _key(subject) not in shipped]
+
+
+def _unknown(library: Library, request: Request) -> frozenset[str]:
+    """The names of rules that are not shipped."""
+    return frozenset(s.name for s in _of_folders(library, request) if not isinstance(s, MonoidDecl))
 
 
 def _subjects(library: Library) -> list[Subject]:
@@ -211,6 +223,9 @@ def _tell(verdicts: Sequence[Verdict]) -> None:
     for verdict in verdicts:
         for found in verdict.strong:
             write(f"{found.span}: `{found.span.text if found.span else ''}` of {verdict.rule.name}: {found.message}")
+    for verdict in verdicts:
+        for missed in verdict.missed:
+            write(f"{place(verdict.rule)}: {verdict.rule.name} was not exercised: {missed}")
     write(summary(verdicts))
 
 
@@ -239,6 +254,7 @@ def entry(verdict: Verdict) -> dict[str, Any]:
         "help": problem.remedy if problem is not None else None,
         "shown": verdict.shown,
         "note": verdict.note,
+        "not_exercised": verdict.missed,
         "needlessly_strong": [
             {"line": f.span.line, "condition": f.span.text, "message": f.message} for f in verdict.strong if f.span
         ],

@@ -6,26 +6,30 @@ A kernel that comes out wrong is the rule's fault if the same kernel comes out r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
 import numpy as np
 
-from genrw.engine.arrays import Values
+from genrw.engine.arrays import Array, Values
 from genrw.engine.build import plain
 from genrw.engine.compare import first_problem
+from genrw.engine.dtypes import DTYPES
 from genrw.engine.enode import ENode
+from genrw.engine.evaluate import Evaluator
+from genrw.engine.functions import Value
 from genrw.engine.garbage import uncollected
 from genrw.engine.inputs import random_inputs
 from genrw.engine.interpret import interpret
-from genrw.engine.ir import Module, Unit
+from genrw.engine.ir import Module, Node, Unit
 from genrw.engine.library import Library
 from genrw.engine.pipeline import Options, Pipeline, Trace
 from genrw.engine.stage import Saturated
 from genrw.engine.variants import pattern_operators
 from genrw.engine.verify.examples import example_modules
+from genrw.engine.verify.goals import Goals, Kind
 from genrw.engine.verify.programs import random_kernel, random_program
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw_tree import OpPattern, RuleDecl
@@ -33,10 +37,18 @@ from genrw.grammar.rw_tree import OpPattern, RuleDecl
 _LEAST_PROGRAMS = 300
 _PROGRAMS_FOR_EACH, _PROGRAMS_FOR_RARE = 8, 100
 """Programs for each kernel that is wanted; more only as long as the rule took part in none."""
+_KERNELS_FOR_KINDS = 6
+"""At most so many times as many kernels as are wanted are tried, so that there is one of every kind."""
+_PROGRAMS_FOR_TARGETS = 3
+"""Programs for each length of waves, at least, to see which kinds of kernels there are."""
 _LONG = (((2, 5000), (1,)), ((300, 12), (0,)), ((2, 1000), (1,)), ((2000, 4), (0,)), ((12000,), ()), ((64, 64), ()))
 """Spaces, and the axes of their rows, that are long enough for every kind of schedule."""
 _SHOWN = 0.4
 """How often kernels have a type that examples show."""
+_UNSTEADY_RUNS, _UNITS = 2, 4
+"""Runs that are each off by so many units in the last place, to see whether a difference is one of rounding."""
+_OF_KIND = 0.8
+"""How often kernels get a schedule of a kind that is still to be met."""
 _SHORT = 0.1
 """How often rows are of one element."""
 _POLICIES = ("cost", "cost", "cost", "classic")
@@ -44,29 +56,37 @@ _POLICIES = ("cost", "cost", "cost", "classic")
 
 @dataclass(frozen=True)
 class WrongKernel:
-    """A kernel as it was before the rule's stage, after all stages, and what is wrong with its results."""
+    """A kernel as it was before the rule's stage, after all stages, and what is wrong with its results. `others` are rules
+    that may as well be the cause: the kernel cannot be made without any of them."""
 
     before: Module
     after: Module
     options: Options
     reason: str
+    others: tuple[str, ...] = ()
 
 
 @dataclass
 class KernelsTried:
-    """How many kernels were right with the rule's side in them, and the first that was not."""
+    """How many kernels were right with the rule's side in them, the first that was not, and the kinds of kernels that the
+    rule took part in none of."""
 
     compared: int = 0
     failure: WrongKernel | None = None
+    missed: tuple[str, ...] = ()
 
 
 class KernelTrial:
     """One rule, tried in kernels at one of its stages."""
 
-    def __init__(self, library: Library, rule: RuleDecl, stage: str, waves: Sequence[int]) -> None:
-        self.library, self.rule, self.stage = library, rule, stage
+    def __init__(
+        self, library: Library, rule: RuleDecl, stage: str, waves: Sequence[int], suspects: Collection[str] = ()
+    ) -> None:
+        """`suspects` are other rules of which nothing is known either: what they make wrong is not this rule's fault."""
+        self.library, self.rule, self.stage, self.suspects = library, rule, stage, suspects
         self.pipeline = Pipeline(library)
-        self.targets = [name for name, t in library.targets.items() if t.values.get("wave_size") in waves]
+        targets = [[n for n, t in library.targets.items() if t.values.get("wave_size") == wave] for wave in waves]
+        self.targets = [names for names in targets if names]
         self.place = library.stages.index(stage)
         self.choosing = next(
             (
@@ -80,11 +100,12 @@ class KernelTrial:
         self.wanted = [header["schedule"] for header in headers if "schedule" in header]
         # a rule for some targets says so in its examples
         named = dict.fromkeys(str(h["target"]) for h in headers if h.get("target") in library.targets)
-        self.targets += [*named] * len(self.targets)
+        self.targets += [[*named]] * len(self.targets) if named else []
         self.spaces = [(tuple(h["space"]), tuple(h.get("axes", ()))) for h in headers if h.get("space")]
         modules = list(example_modules(library, rule))
         if not self.spaces:
             self.spaces = [*dict.fromkeys(s for m in modules for s in self._rows(m))]
+        self.goals = Goals(library, rule, stage)
         self.types = sorted({p.type.dtype for m in modules for p in m.parameters if p.type.sort == "tensor"})
 
     def _rows(self, module: Module) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -99,24 +120,34 @@ class KernelTrial:
         return bool(operator.role == "kernel" and operator.legal_at(stage))
 
     def run(self, count: int, seed: str) -> KernelsTried:
-        """Compare so many kernels that the rule took part in; ends with the first that fails."""
+        """Compare so many kernels that the rule took part in, and one of each kind; ends with the first that fails."""
         tried = KernelsTried()
         with uncollected():
             for number in range(max(count * _PROGRAMS_FOR_RARE, _LEAST_PROGRAMS)):
-                if tried.compared >= count or (tried.compared and number >= count * _PROGRAMS_FOR_EACH):
+                if self._is_enough(tried.compared, number, count):
                     break
                 random = Random(f"{seed}/{number}")
                 for reference, before, options in self._kernels(random):
                     tried.failure = self._compared(reference, before, options, number, tried)
                     if tried.failure is not None:
                         return tried
+        tried.missed = tuple(self.goals.not_exercised()) if tried.compared else ()
         return tried
+
+    def _is_enough(self, compared: int, programs: int, count: int) -> bool:
+        if not compared:
+            return False
+        if compared < count:
+            return programs >= count * _PROGRAMS_FOR_EACH
+        most = count * _KERNELS_FOR_KINDS
+        looked_at = programs >= _PROGRAMS_FOR_TARGETS * len(self.targets)
+        return (looked_at and not self.goals.open()) or compared >= most or programs >= 2 * most
 
     # ---- kernels before the rule's stage
 
     def _kernels(self, random: Random) -> Iterator[tuple[Module, Module, Options]]:
         """Tensor programs of kernels, as they are before the rule's stage."""
-        options = Options(random.choice(self.targets), policy=random.choice(_POLICIES))
+        options = Options(random.choice(random.choice(self.targets)), policy=random.choice(_POLICIES))
         program = self._program(random)
         cut = self.library.stages[min(self.choosing, self.place) - 1]
         try:
@@ -132,21 +163,22 @@ class KernelTrial:
 
     def _program(self, random: Random) -> Module:
         """A program; where the rule's examples say what a kernel runs over, mostly one of such a kernel."""
+        monoid = self.goals.wanted_monoid(random)
         if self.spaces and random.random() < 0.8:
             space, axes = random.choice(self.spaces)
             if axes and random.random() < _SHORT:
                 # rows of one element are left only where the program says that the first stage is done
                 short = tuple(1 if d in axes else n for d, n in enumerate(space))
-                module = random_kernel(self.library, random, short, axes, exact=True)
+                module = random_kernel(self.library, random, short, axes, exact=True, monoid=monoid)
                 return replace(module, stage=self.library.stages[0])
             dtype = random.choice(self.types) if self.types and random.random() < _SHOWN else None
-            return random_kernel(self.library, random, space, axes, dtype=dtype)
-        if random.random() < 0.5:
-            return random_kernel(self.library, random, *random.choice(_LONG))
+            return random_kernel(self.library, random, space, axes, dtype=dtype, monoid=monoid)
+        if monoid is not None or random.random() < 0.5:
+            return random_kernel(self.library, random, *random.choice(_LONG), monoid=monoid)
         return random_program(self.library, random)
 
     def _scheduled(self, module: Module, options: Options, random: Random) -> Options:
-        """The options with one of the kernel's schedules, often one such as the rule's examples have."""
+        """The options with one of the kernel's schedules: of a kind that is still to be met, or such as examples have."""
         if self.place <= self.choosing:
             return options
         stage = self.library.stages[self.choosing]
@@ -156,11 +188,21 @@ class KernelTrial:
             for _, node in batch.extractor.alternatives(batch.modules[0])
             if self.library.role(node.op) == "kernel"
         ]
+        allowed = [(kind, s) for s in found if (kind := self._kind_of(module, s, options)) is not None]
+        if allowed and random.random() < _OF_KIND:
+            self.goals.seen(kind for kind, _ in allowed)
+            return replace(options, schedule=self.goals.least_tried(random, allowed))
         if self.wanted and random.random() < 0.85:
             like = random.choice(self.wanted)
             best = max((_likeness(schedule, like) for schedule in found), default=0)
             found = [schedule for schedule in found if _likeness(schedule, like) == best]
         return replace(options, schedule=random.choice(found)) if found else options
+
+    def _kind_of(self, module: Module, schedule: Mapping[str, Any], options: Options) -> Kind | None:
+        """The kind of the kernel with a schedule; None if the guard takes nothing there."""
+        spaced = self.pipeline.spaced(module, self.library.stages[self.choosing])
+        context = self.pipeline.context(replace(spaced, schedule=schedule), options)
+        return self.goals.kind(schedule, context) if self.goals.passes(context) else None
 
     def _lowered(self, module: Module, stages: Sequence[str], options: Options) -> Module:
         for stage in stages:
@@ -172,12 +214,20 @@ class KernelTrial:
     def _compared(
         self, reference: Module, before: Module, options: Options, seed: int, tried: KernelsTried
     ) -> WrongKernel | None:
+        took_part = False
         for forced in self._forced(before, options):
             wrong = self._wrong(reference, forced, options, seed)
+            kinds = self.goals.of(before, forced.schedule, self.pipeline.context(forced, options))
             if wrong is None:
                 tried.compared += 1
-            elif isinstance(wrong, WrongKernel) and self._is_to_blame(reference, before, options, seed):
-                return replace(wrong, before=before)
+                took_part = True
+                self.goals.note(kinds, True)
+            elif isinstance(wrong, WrongKernel):
+                blamed = self._blamed(wrong, forced, reference, before, options, seed)
+                if blamed is not None:
+                    return blamed
+        if not took_part:
+            self.goals.note(self.goals.of(before, before.schedule, self.pipeline.context(before, options)), False)
         return None
 
     def _forced(self, before: Module, options: Options) -> Iterator[Module]:
@@ -192,9 +242,9 @@ class KernelTrial:
             return
         root = graph.class_of[graph.ids[id(module.root)]]
         kernels = [n for n in made.get(root, ()) if self.library.role(n.op) == "kernel"]
-        for node in kernels[:2]:
-            yield replace(module, schedule=dict(graph.interner.attributes(node.attributes)), stage=self.stage)
         if kernels:
+            schedules = [dict(graph.interner.attributes(node.attributes)) for node in kernels]
+            yield from self._of_schedules(module, schedules, options)
             return
         # what may not leave the stage is no choice: other rules go on from there
         for chosen in ([*made], *([number] for number in list(made)[:2]), []):
@@ -208,6 +258,18 @@ class KernelTrial:
                 graph.classes.update(kept)
             yield self.pipeline.with_root(module, root_node, self.stage)
             return
+
+    def _of_schedules(
+        self, module: Module, schedules: Sequence[Mapping[str, Any]], options: Options
+    ) -> Iterator[Module]:
+        """The kernel under the schedules that the rule opens: two of kinds that are still to be met."""
+        made = [replace(module, schedule=schedule, stage=self.stage) for schedule in schedules]
+        open_ = [(self.goals.kind(m.schedule, self.pipeline.context(m, options)), m) for m in made]
+        self.goals.seen(kind for kind, _ in open_)
+        for _ in range(min(2, len(made))):
+            chosen = self.goals.least_tried(Random(self.goals.tried.total()), open_)
+            open_ = [(kind, m) for kind, m in open_ if m is not chosen]
+            yield chosen
 
     def _own(self, graph: Saturated) -> set[int]:
         """The numbers of the rule's directions."""
@@ -253,18 +315,96 @@ class KernelTrial:
         except GenrwError as problem:
             return WrongKernel(kernel, after, options, problem.diagnostics[0].message)
         wrong = _different(list(got.values()), want, reference)
+        if wrong and self._is_unsteady(reference, options, inputs, want):
+            return "the kernel's rounding alone may make its results differ"
         return WrongKernel(kernel, after, options, wrong) if wrong else None
 
-    def _is_to_blame(self, reference: Module, before: Module, options: Options, seed: int) -> bool:
-        """Is the kernel right without the rule?"""
+    def _is_unsteady(
+        self, reference: Module, options: Options, inputs: Mapping[str, Values], want: Mapping[str, Values]
+    ) -> bool:
+        """Do results change if each operation is off by a few units in the last place?"""
+        context = self.pipeline.context(reference, options)
+        for seed in range(_UNSTEADY_RUNS):
+            evaluator = _Unsteady(self.library, context, seed)
+            got = interpret(reference, self.library, context, inputs, precise=True, evaluator=evaluator)
+            if _different(list(got.values()), want, reference):
+                return True
+        return False
+
+    # ---- whose fault it is
+
+    def _blamed(
+        self, wrong: WrongKernel, forced: Module, reference: Module, before: Module, options: Options, seed: int
+    ) -> WrongKernel | None:
+        """The wrong kernel, if the rule is the cause, or may be; None if it is right neither with nor without the rule, or
+        goes wrong later by a rule of which as little is known."""
+        others = self._others_at(forced, reference, before, options, seed)
+        if others is None:
+            return None
         rules = tuple(r for r in self.library.rules if r is not self.rule)
         without = KernelTrial(replace(self.library, rules=rules), self.rule, self.stage, ())
         try:
             after = without._lowered(before, [self.stage], options)
         except GenrwError:
-            # nothing else does what the rule does: it alone is to blame
-            return True
-        return without._wrong(reference, after, options, seed) is None
+            return replace(wrong, before=before, others=others)
+        return replace(wrong, before=before) if without._wrong(reference, after, options, seed) is None else None
+
+    def _others_at(
+        self, forced: Module, reference: Module, before: Module, options: Options, seed: int
+    ) -> tuple[str, ...] | None:
+        """The other suspects at the rule's stage, if the kernel is wrong there or no other suspect takes part where it gets
+        wrong; else None."""
+        inputs = random_inputs(reference, self.library, seed)
+        want = interpret(reference, self.library, self.pipeline.context(reference, options), inputs, precise=True)
+        trace = Trace()
+        stages = self.library.stages[self.place + 1 :]
+        module = forced
+        for stage in ("", *stages):
+            if stage:
+                trace = Trace()
+                (module,) = self.pipeline.step([module], stage, options, trace)
+            else:
+                self._stepped(before, options, trace)
+            others = self._suspects_in(trace, stage or self.stage)
+            try:
+                got = interpret(module, self.library, self.pipeline.context(module, options), inputs)
+                is_wrong = bool(_different(list(got.values()), want, reference))
+            except GenrwError as problem:
+                # a stage without meanings tells nothing; what is read or written outside is wrong
+                is_wrong = "no meaning" not in problem.diagnostics[0].message
+            if is_wrong:
+                return others if not stage else None if others else ()
+        return ()
+
+    def _suspects_in(self, trace: Trace, stage: str) -> tuple[str, ...]:
+        """The other suspects that made a value of a kernel at a stage."""
+        survived = {key.split("/")[0] for key in trace.survived}
+        found = [r.name for r in self.library.rules if r.name in survived and stage in r.stages]
+        return tuple(name for name in found if name in self.suspects and name != self.rule.name)
+
+    def _stepped(self, before: Module, options: Options, trace: Trace) -> None:
+        """Run the rule's stage, to note which rules make a value of the kernel."""
+        try:
+            self.pipeline.step([before], self.stage, options, trace)
+        except GenrwError:
+            return
+
+
+class _Unsteady(Evaluator):
+    """Computes as in kernels that round otherwise: what an operation makes is off by a few units in the last place."""
+
+    def __init__(self, library: Library, context: Mapping[str, Any], seed: int) -> None:
+        super().__init__(library, context, True)
+        self._rng = np.random.default_rng(seed)
+
+    def value(self, node: Node, operands: Sequence[Value]) -> Value:
+        """The value of an operation, a little off."""
+        value = super().value(node, operands)
+        dtype = node.type.dtype
+        if not isinstance(value, Array) or dtype not in DTYPES or not DTYPES[dtype].is_float:
+            return value
+        units = _UNITS * DTYPES[DTYPES[dtype].compute].epsilon
+        return Array(value.values * (1 + units * self._rng.uniform(-1, 1, value.values.shape)), value.dtype)
 
 
 def _likeness(schedule: Mapping[str, Any], like: Mapping[str, Any]) -> int:

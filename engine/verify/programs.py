@@ -52,9 +52,10 @@ def random_kernel(
     *,
     exact: bool = False,
     dtype: str | None = None,
+    monoid: str | None = None,
 ) -> Module:
     """A program of one kernel that runs over tensors of about these lengths, or `exact`ly these, with rows along axes if
-    there are any."""
+    there are any, folded with a monoid that is wanted or with any."""
     if not exact:
         lens = tuple(max(1, n + random.choice((0, 0, 0, -1, 1))) for n in lens)
     while prod(lens) > _MOST_ELEMENTS:
@@ -63,14 +64,19 @@ def random_kernel(
             break
         longest = longest if lens[longest] > 2 else max(range(len(lens)), key=lambda d: lens[d])
         lens = tuple((n + 1) // 2 if d == longest else n for d, n in enumerate(lens))
-    return _Writer(library, random, lens, dtype).kernel(axes)
+    return _Writer(library, random, lens, dtype, monoid).kernel(axes)
 
 
 class _Writer:
     def __init__(
-        self, library: Library, random: Random, lens: tuple[int, ...] | None = None, dtype: str | None = None
+        self,
+        library: Library,
+        random: Random,
+        lens: tuple[int, ...] | None = None,
+        dtype: str | None = None,
+        monoid: str | None = None,
     ) -> None:
-        self.library, self.random = library, random
+        self.library, self.random, self.monoid = library, random, monoid
         self.dtype = dtype or random.choice(_TYPES)
         self.lens = self._lens() if lens is None else lens
         self.attributes = AttributeDraw(library, random, self.lens, self.dtype, {})
@@ -117,8 +123,10 @@ class _Writer:
 
     def _folded(self, x: Node, axes: tuple[int, ...]) -> Node | None:
         """A fold of a tensor along axes, with any monoid that takes its type."""
+        names = operators_of(self.library, "fold")
+        wanted = tuple(n for n in names if (found := self.library.find(n)) is not None and found[1] == self.monoid)
         for _ in range(_TRIES):
-            name = self.random.choice(operators_of(self.library, "fold"))
+            name = self.random.choice(wanted if self.monoid is not None and wanted else names)
             operator = self.library.operator(name)
             along = next((a.name for a in operator.decl.attributes if a.type == "axes"), None)
             if along is not None and len(operator.fixed) == 1:

@@ -16,7 +16,7 @@ from genrw.engine.types import EFFECT
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw_tree import RuleDecl
 
-WAVES = (32, 64)
+WAVES = (1, 32, 64)
 _SCALES = (2.0**-16, 2.0**-10, 2.0**-6, 64, 1024)
 
 

@@ -1,0 +1,229 @@
+"""What the kernels that a rule is tried in have to show: every kind of schedule and of monoid that its guard lets pass.
+
+Schedules are of one kind if their words are the same, if the entries that the rule speaks of are 0, 1 or more in both, and
+if the same rules may go on from this one's right side: some do where lanes cover rows exactly, others where rows have a
+tail. Monoids are of one kind if they have the same clauses.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from genrw.engine.context import CONTEXT_NAMES
+from genrw.engine.expr import Evaluator
+from genrw.engine.expr_walk import free_names, member_uses, substitute
+from genrw.engine.infer import show
+from genrw.engine.ir import Module
+from genrw.engine.library import Library, Operator
+from genrw.engine.lint.sides import conditions
+from genrw.engine.variants import nodes, pattern_operators
+from genrw.grammar.diagnostics import GenrwError
+from genrw.grammar.expr_tree import Expr, Name
+from genrw.grammar.rw_tree import MonoidDecl, OpPattern, RuleDecl
+
+_PATIENCE = 4
+"""So many kernels of a kind are tried until it is given up: the rule takes part in none."""
+_SCHEDULE, _THEN = "schedule", "then"
+
+Kind = tuple[tuple[str, Any], ...]
+"""What kernels have in common: entries of their schedules as words, the rules that may go on; or a monoid's clauses."""
+
+
+@dataclass
+class Goals:
+    """The kinds that kernels of a rule are of, how many of each were tried, and in how many of them the rule took part."""
+
+    library: Library
+    rule: RuleDecl
+    stage: str
+    tried: Counter[Kind] = field(default_factory=Counter)
+    met: Counter[Kind] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._reads = _entries_read(self.library, self.rule)
+        scope = self.library.scope
+        own = _contextual(self.rule)
+        self._guard = [scope.compile(condition) for condition in own]
+        self._following = {r.name: [scope.compile(c) for c in _contextual(r)] for r in self._next_rules()}
+        self.monoid_kinds = self._monoids()
+
+    def _next_rules(self) -> Iterator[RuleDecl]:
+        """The other rules of the stage that begin where this one's right side leads."""
+        made = {name for node in nodes(self.rule.right) for name in pattern_operators(node, self.rule, self.library)}
+        for rule in self.library.rules:
+            left = rule.left
+            if rule.name == self.rule.name or self.stage not in rule.stages or not isinstance(left, OpPattern):
+                continue
+            # the element of a tensor is made by rules for what makes the tensor
+            begins = {node.op for node in (left, *left.operands[:1]) if isinstance(node, OpPattern)}
+            if begins & made and _contextual(rule):
+                yield rule
+
+    # ---- schedules
+
+    def kind(self, schedule: Mapping[str, Any], context: Mapping[str, Any]) -> Kind:
+        """The kind of a schedule in its surroundings."""
+        entries = [(name, _word(value)) for name, value in schedule.items() if name in self._reads or _is_word(value)]
+        following = [n for n, asked in self._following.items() if all(_holds(c, context) is True for c in asked)]
+        return (*entries, *((_THEN, name) for name in following))
+
+    def passes(self, context: Mapping[str, Any]) -> bool:
+        """May the guard take something in such surroundings?"""
+        return all(_holds(condition, context) is not False for condition in self._guard)
+
+    # ---- monoids
+
+    def _monoids(self) -> dict[Kind, list[str]]:
+        """The monoids that the rule's folds may be with, by kind; none if it speaks of no fold of its own choice."""
+        named = {
+            self._variable(node, operator)
+            for node in nodes(self.rule.left)
+            if (operator := self._operator(node)) is not None and operator.monoid_name is not None
+        }
+        found: dict[Kind, list[str]] = {}
+        if not named or named <= set(self.library.monoids):
+            return found
+        variables = {name for name in named if name is not None and name not in self.library.monoids}
+        asked = [c for c in conditions(self.rule.guard) if free_names(c) and free_names(c) <= variables]
+        guard = [self.library.scope.compile(condition) for condition in asked]
+        for monoid in self.library.monoids.values():
+            if all(_holds(condition, dict.fromkeys(variables, monoid.name)) is not False for condition in guard):
+                found.setdefault(monoid_kind(monoid), []).append(monoid.name)
+        return found
+
+    def _operator(self, node: OpPattern) -> Operator | None:
+        names = pattern_operators(node, self.rule, self.library)
+        return self.library.operator(min(names)) if names else None
+
+    @staticmethod
+    def _variable(node: OpPattern, operator: Operator) -> str | None:
+        """What a pattern calls the monoid of its fold."""
+        if node.family is not None:
+            return node.family
+        for attribute in node.attributes:
+            if attribute.name == operator.monoid_name:
+                value = attribute.value if attribute.value is not None else Name(attribute.name)
+                return value.name if isinstance(value, Name) else getattr(value, "value", None)
+        return None
+
+    def wanted_monoid(self, random: Random) -> str | None:
+        """A monoid of a kind that the rule was tried with least often; None if it does not matter."""
+        if not self.monoid_kinds:
+            return None
+        least = min(self._order(kind) for kind in self.monoid_kinds)
+        return random.choice(
+            [m for kind, names in self.monoid_kinds.items() if self._order(kind) == least for m in names]
+        )
+
+    def _order(self, kind: Kind) -> tuple[int, int]:
+        return self.met[kind], self.tried[kind]
+
+    # ---- what was tried
+
+    def of(self, module: Module, schedule: Mapping[str, Any], context: Mapping[str, Any]) -> list[Kind]:
+        """All kinds that a kernel is of."""
+        named = {dict(n.attributes).get(self.library.operator(n.op).monoid_name or "") for n in module.nodes}
+        named |= {found[1] for n in module.nodes if (found := self.library.find(n.op)) is not None}
+        monoids = {monoid_kind(self.library.monoids[m]) for m in named if m in self.library.monoids}
+        kinds = [kind for kind in self.monoid_kinds if kind in monoids]
+        return [self.kind(schedule, context), *kinds] if schedule else kinds
+
+    def note(self, kinds: Iterable[Kind], took_part: bool) -> None:
+        """A kernel of these kinds was tried."""
+        for kind in kinds:
+            self.tried[kind] += 1
+            self.met[kind] += took_part
+
+    def seen(self, kinds: Iterable[Kind]) -> None:
+        """There are such kernels."""
+        for kind in kinds:
+            self.tried[kind] += 0
+
+    def least_tried(self, random: Random, options: Sequence[tuple[Kind, Any]]) -> Any:
+        """One of some options, by their kinds: of one that the rule took part in least often, and that was tried least."""
+        least = min(self._order(kind) for kind, _ in options)
+        return random.choice([option for kind, option in options if self._order(kind) == least])
+
+    def open(self) -> bool:
+        """Is there a kind that may still be met?"""
+        kinds = {*self.tried, *self.monoid_kinds}
+        return any(not self.met[kind] and self.tried[kind] < _PATIENCE for kind in kinds)
+
+    def not_exercised(self) -> list[str]:
+        """The kinds of kernels that there are, but that the rule took part in none of, in words.
+
+        Schedules whose words are others than those of any kernel that it took part in are none of its.
+        """
+        words = {_words(kind) for kind, count in self.met.items() if count}
+        missed = [k for k in self.tried if not self.met[k] and k not in self.monoid_kinds and _words(k) in words]
+        missed += [kind for kind in self.monoid_kinds if not self.met[kind]]
+        return [_told(kind) for kind in missed]
+
+
+def monoid_kind(monoid: MonoidDecl) -> Kind:
+    """Which clauses a monoid has."""
+    fields = "several fields" if len(monoid.carry) > 1 else "a field" if monoid.carry else "one value"
+    return (
+        ("carry", fields),
+        ("element", bool(monoid.element)),
+        ("finish", monoid.finish is not None),
+        ("result", monoid.result is not None),
+    )
+
+
+def _entries_read(library: Library, rule: RuleDecl) -> frozenset[str]:
+    """The entries of the schedule that a rule, or a declaration of an operator that it names, speaks of."""
+    exprs: list[Expr | None] = [rule.guard, *(b.value for b in (*rule.with_, *rule.for_))]
+    for node in (n for side in (rule.left, rule.right) for n in nodes(side)):
+        exprs += [a.value for a in node.attributes]
+        for name in pattern_operators(node, rule, library):
+            decl = library.operator(name).decl
+            exprs += [decl.result, *(a.default for a in decl.attributes)]
+    lets = library.scope.lets
+    used = {pair for expr in exprs if expr is not None for pair in member_uses(expr, lets)}
+    return frozenset(member for name, member in used if name == _SCHEDULE)
+
+
+def _contextual(rule: RuleDecl) -> list[Expr]:
+    """The conditions of a guard that ask for nothing but the surroundings, what `with` calls them written out."""
+    bound = {b.name: b.value for b in rule.with_}
+    written = [substitute(substitute(c, bound), bound) for c in conditions(rule.guard)]
+    return [c for c in written if free_names(c) <= {*CONTEXT_NAMES}]
+
+
+def _holds(condition: Evaluator, names: Mapping[str, Any]) -> bool | None:
+    """Does a condition hold? None if it cannot be asked."""
+    try:
+        return condition(names) is True
+    except (GenrwError, KeyError):
+        return None
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _word(value: Any) -> Any:
+    """A number as far as it tells kinds apart."""
+    return min(value, 2) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _words(kind: Kind) -> tuple[Any, ...]:
+    return tuple(value for name, value in kind if _is_word(value) and name != _THEN)
+
+
+_NUMBERS = {0: "0", 1: "1", 2: "several"}
+
+
+def _told(kind: Kind) -> str:
+    parts = []
+    for name, value in kind:
+        if isinstance(value, bool):
+            parts.append(name if value else f"not ({name})" if " " in name else f"no {name}")
+        else:
+            parts.append(f"{name} {_NUMBERS.get(value, show(value)) if isinstance(value, int) else value}")
+    return ", ".join(parts)
