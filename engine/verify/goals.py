@@ -22,7 +22,7 @@ from genrw.engine.library import Library, Operator
 from genrw.engine.lint.sides import conditions
 from genrw.engine.variants import nodes, pattern_operators
 from genrw.grammar.diagnostics import GenrwError
-from genrw.grammar.expr_tree import Expr, Name
+from genrw.grammar.expr_tree import Const, Expr, Name
 from genrw.grammar.rw_tree import MonoidDecl, OpPattern, RuleDecl
 
 _PATIENCE = 4
@@ -48,8 +48,18 @@ class Goals:
         scope = self.library.scope
         own = _contextual(self.rule)
         self._guard = [scope.compile(condition) for condition in own]
+        self._words = self._words_asked()
         self._following = {r.name: [scope.compile(c) for c in _contextual(r)] for r in self._next_rules()}
         self.monoid_kinds = self._monoids()
+
+    def _words_asked(self) -> dict[str, set[str]]:
+        """The words that the left side asks for in attributes which are called as entries of schedules are."""
+        entries = {a.name for op in self.library.kernel_operators for a in op.decl.attributes}
+        found: dict[str, set[str]] = {}
+        for attribute in (a for node in nodes(self.rule.left) for a in node.attributes if a.name in entries):
+            if isinstance(attribute.value, Const) and isinstance(attribute.value.value, str):
+                found.setdefault(attribute.name, set()).add(attribute.value.value)
+        return found
 
     def _next_rules(self) -> Iterator[RuleDecl]:
         """The other rules of the stage that begin where this one's right side leads."""
@@ -73,6 +83,10 @@ class Goals:
 
     def passes(self, context: Mapping[str, Any]) -> bool:
         """May the guard take something in such surroundings?"""
+        schedule = context[_SCHEDULE]
+        for name, words in self._words.items():
+            if _member(schedule, name) not in (None, *words):
+                return False
         return all(_holds(condition, context) is not False for condition in self._guard)
 
     # ---- monoids
@@ -135,7 +149,8 @@ class Goals:
     def note(self, kinds: Iterable[Kind], took_part: bool) -> None:
         """A kernel of these kinds was tried."""
         for kind in kinds:
-            self.tried[kind] += 1
+            # where the rule has no part for its schedule, the monoid has not been tried
+            self.tried[kind] += took_part or kind not in self.monoid_kinds
             self.met[kind] += took_part
 
     def seen(self, kinds: Iterable[Kind]) -> None:
@@ -145,8 +160,12 @@ class Goals:
 
     def least_tried(self, random: Random, options: Sequence[tuple[Kind, Any]]) -> Any:
         """One of some options, by their kinds: of one that the rule took part in least often, and that was tried least."""
-        least = min(self._order(kind) for kind, _ in options)
-        return random.choice([option for kind, option in options if self._order(kind) == least])
+        least = min(self._rank(kind) for kind, _ in options)
+        return random.choice([option for kind, option in options if self._rank(kind) == least])
+
+    def _rank(self, kind: Kind) -> tuple[bool, int, int]:
+        """What was given up comes last."""
+        return not self.met[kind] and self.tried[kind] >= _PATIENCE, *self._order(kind)
 
     def open(self) -> bool:
         """Is there a kind that may still be met?"""
@@ -200,6 +219,13 @@ def _holds(condition: Evaluator, names: Mapping[str, Any]) -> bool | None:
     try:
         return condition(names) is True
     except (GenrwError, KeyError):
+        return None
+
+
+def _member(record: Any, name: str) -> Any:
+    try:
+        return record.member(name)
+    except KeyError:
         return None
 
 

@@ -17,11 +17,12 @@ _DOUBLE = 2.0**-52
 
 @dataclass(frozen=True)
 class Difference:
-    """The first element at which two values differ: its place in words, and both values."""
+    """The first element at which two values differ: its place in words and, of arrays, as an index, and both values."""
 
     place: str
     left: str
     right: str
+    index: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def _arrays(a: Values, b: Values, dtype: str, free: Values | None, tolerance: To
     if not np.any(wrong):
         return None
     place = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-    return Difference(_place(place), shown(a[place]), shown(b[place]))
+    return Difference(_place(place), shown(a[place]), shown(b[place]), tuple(int(p) for p in place))
 
 
 def _same(a: Values, b: Values, dtype: str, tolerance: Tolerance) -> Values:
@@ -127,6 +128,13 @@ def _place_of_write(key: tuple[int, ...]) -> str:
 
 def _place(place: tuple[Any, ...]) -> str:
     return "{" + ", ".join(str(int(p)) for p in place) + "}"
+
+
+def listed(values: Values, most: int = 16) -> str:
+    """The elements of an array as messages write them, in order, the first ones of many."""
+    flat = np.asarray(values).reshape(-1)
+    texts = [shown(v) for v in flat[:most]] + (["…"] if flat.size > most else [])
+    return "{" + ", ".join(texts) + "}"
 
 
 def shown(value: Any) -> str:

@@ -56,13 +56,14 @@ _POLICIES = ("cost", "cost", "cost", "classic")
 
 @dataclass(frozen=True)
 class WrongKernel:
-    """A kernel as it was before the rule's stage, after all stages, and what is wrong with its results. `others` are rules
+    """A kernel as it was before the rule's stage, after all stages, and what is wrong with its results for some inputs. `others` are rules
     that may as well be the cause: the kernel cannot be made without any of them."""
 
     before: Module
     after: Module
     options: Options
     reason: str
+    inputs: Mapping[str, Values]
     others: tuple[str, ...] = ()
 
 
@@ -313,11 +314,11 @@ class KernelTrial:
         try:
             got = interpret(after, self.library, self.pipeline.context(after, options), inputs)
         except GenrwError as problem:
-            return WrongKernel(kernel, after, options, problem.diagnostics[0].message)
+            return WrongKernel(kernel, after, options, problem.diagnostics[0].message, inputs)
         wrong = _different(list(got.values()), want, reference)
         if wrong and self._is_unsteady(reference, options, inputs, want):
             return "the kernel's rounding alone may make its results differ"
-        return WrongKernel(kernel, after, options, wrong) if wrong else None
+        return WrongKernel(kernel, after, options, wrong, inputs) if wrong else None
 
     def _is_unsteady(
         self, reference: Module, options: Options, inputs: Mapping[str, Values], want: Mapping[str, Values]

@@ -14,6 +14,7 @@ from genrw.engine.types import EFFECT
 from genrw.engine.variants import nodes
 from genrw.engine.verify.facts import View
 from genrw.engine.verify.instances import Instance
+from genrw.engine.verify.judge import listed, shown
 from genrw.engine.verify.meaning import LANE_SORTS
 from genrw.engine.verify.trial import Failure
 from genrw.grammar.gen import print_gen
@@ -27,9 +28,25 @@ def failure_text(failure: Failure, library: Library) -> str:
         lines += ["right side:", *indented(term_text(failure.right, failure.instance, library))]
     names = list(_names(failure))
     lines += ["with:", *indented("\n".join(names))] if names else []
+    values = list(_values(failure))
+    lines += ["of the values:", *indented("\n".join(values))] if values else []
     if failure.difference is not None:
         lines.append(f"at {failure.difference.place}: {failure.difference.left} left, {failure.difference.right} right")
     return "\n".join(lines)
+
+
+def _values(failure: Failure) -> Iterator[str]:
+    """The values of the leaves: of tensors all elements, of lanes those of the lane at which the sides differ."""
+    index = failure.difference.index if failure.difference is not None else ()
+    for leaf in failure.instance.match.leaves:
+        values = failure.values.get(id(leaf))
+        if values is None:
+            continue
+        if leaf.type.sort == "tensor":
+            yield f"{leaf.name} = {listed(values)}"
+        elif len(index) == values.ndim:
+            lane = values[tuple(min(i, n - 1) for i, n in zip(index[:-1], values.shape, strict=False))]
+            yield f"{leaf.name} = {listed(lane) if leaf.type.size else shown(lane[0])} there"
 
 
 def term_text(root: Node, instance: Instance, library: Library) -> str:

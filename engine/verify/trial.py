@@ -44,7 +44,7 @@ _TINY = 2.0**-38
 
 @dataclass(frozen=True)
 class Failure:
-    """An instance of a rule whose sides differ, with the values of its leaves."""
+    """An instance of a rule whose sides differ, with the values of its leaves by their identity."""
 
     instance: Instance
     alternative: Alternative
@@ -55,6 +55,7 @@ class Failure:
     kind: Kind
     seed: str
     choices: Choices
+    values: Mapping[int, Values] = field(default_factory=dict)
 
 
 @dataclass
@@ -151,7 +152,10 @@ class Trial:
         left = instance.match.left
 
         def failure(reason: str, right: Node | None, found: Difference | None = None) -> Failure:
-            return Failure(instance, alternative, left, right, reason, found, kind, seed, Choices(seed))
+            launch, leaves = self._leaves(instance, kind, seed)
+            if _is_of_lanes(left):
+                self._settled(left, instance.match.context, leaves, launch, Tried())
+            return Failure(instance, alternative, left, right, reason, found, kind, seed, Choices(seed), leaves)
 
         try:
             right = self.sides.right(instance.match, alternative.names)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from genrw.engine.library import Library
 from genrw.engine.places import is_of_places
+from genrw.engine.verify.judge import listed
 from genrw.engine.verify.kernels import KernelTrial
 from genrw.engine.verify.monoids import try_monoid
 from genrw.engine.verify.places import try_places
@@ -122,7 +123,8 @@ def of_kernels(library: Library, rule: RuleDecl, options: Options) -> Verdict:
         if tried.failure is not None:
             wrong = tried.failure
             before, after = (module_text(m, library, wrong.options) for m in (wrong.before, wrong.after))
-            shown = "\n".join(("before:", *indented(before), "after:", *indented(after)))
+            inputs = [f"  {name} = {listed(values)}" for name, values in wrong.inputs.items()]
+            shown = "\n".join(("before:", *indented(before), "after:", *indented(after), "of the values:", *inputs))
             if wrong.others:
                 named = ", ".join(f"`{name}`" for name in wrong.others)
                 said = f"took part in a kernel that is wrong, and so did {named}: {wrong.reason}"

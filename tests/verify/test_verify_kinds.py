@@ -1,0 +1,200 @@
+"""`genrw rules verify` meets every kind of schedule and monoid, blames the rule that is wrong, and shows what it was given."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from genrw.engine.library import Library
+from genrw.engine.monoids import folds
+from genrw.engine.verify.goals import Goals, monoid_kind
+from genrw.engine.verify.instances import Instances
+from genrw.engine.verify.kernels import KernelTrial
+from genrw.engine.verify.monoids import try_monoid
+from genrw.engine.verify.probes import with_probes
+from genrw.engine.verify.surroundings import WAVES
+from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, Options, Verdict, verify, verify_rule
+from genrw.grammar.rw import parse_rw
+from genrw.grammar.rw_tree import RuleDecl
+from genrw.rulesets import load_library
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("adding.md", "tutorial.md")
+
+
+def edited(library: Library, name: str, before: str, after: str) -> tuple[Library, RuleDecl]:
+    """The shipped rules with a piece of one rule's text replaced."""
+    rule = next(r for r in library.rules if r.name == name)
+    text = rule.span.text
+    assert text.count(before) == 1
+    (mine,) = (d for d in parse_rw(f"stage {rule.stages[0]}\n\n{text.replace(before, after)}", "edited").declarations)
+    assert isinstance(mine, RuleDecl)
+    return replace(library, rules=tuple(mine if r is rule else r for r in library.rules)), mine
+
+
+def verdict_on(folder: Path, text: str, name: str, options: Options) -> Verdict:
+    (folder / "mine.rw").write_text(text)
+    library = load_library([folder])
+    return verify_rule(library, next(r for r in library.rules if r.name == name), options)
+
+
+# ---- kinds of schedules
+
+
+def test_several_steps_are_met(library: Library) -> None:
+    """With one step, how many elements a step covers is never asked."""
+    product = "all=schedule.block_size * schedule.share](local_id())))\n  with"
+    mine, rule = edited(library, "el_flat", product, product.replace("*", "+"))
+    assert verify_rule(mine, rule, Options()).status == REFUTED
+
+
+def test_what_was_not_met_is_told(library: Library) -> None:
+    rule = next(r for r in library.rules if r.name == "fold_block")
+    goals = Goals(with_probes(library), rule, "lanewise")
+    kinds = [(("algo", "block"), ("share", n)) for n in (1, 2)]
+    goals.seen(kinds)
+    goals.note(kinds[:1], True)
+    assert "algo block, share several" in goals.not_exercised()
+    assert "algo block, share 1" not in goals.not_exercised()
+    assert goals.open()
+
+
+def test_only_what_the_guard_lets_pass_is_wanted(library: Library) -> None:
+    rule = next(r for r in library.rules if r.name == "share_of_row")
+    goals = Goals(with_probes(library), rule, "lanewise")
+    wanted = {name for names in goals.monoid_kinds.values() for name in names}
+    assert {"sum", "mean", "probe_plain", "probe_finished"} <= wanted
+    assert not {"argmax", "powers", "probe_carried", "probe_mapped"} & wanted
+
+
+# ---- kinds of monoids
+
+
+def test_there_are_probes_of_every_kind(library: Library) -> None:
+    probed = with_probes(library)
+    probes = {name: m for name, m in probed.monoids.items() if name not in library.monoids}
+    assert {monoid_kind(m) for m in library.monoids.values()} <= {monoid_kind(m) for m in probes.values()}
+    for name, monoid in probes.items():
+        assert try_monoid(probed, monoid, 20, "probes")[1] is None, name
+
+
+def test_folds_are_of_types_that_their_monoids_take(library: Library) -> None:
+    """A rule over any fold is not refuted by one that there is not: of integers, where the monoid takes real numbers."""
+    rule = next(r for r in library.rules if r.name == "reduce_nothing")
+    drawn = [i for _, _, i in Instances(with_probes(library), rule).drawn("folds", 400)]
+    assert drawn
+    for instance in drawn:
+        node = instance.match.left
+        found = library.find(node.op)
+        if found is not None and found[1] is not None:
+            assert folds(library.monoids[found[1]], node.operands[0].type.dtype), node
+
+
+def docs_rules(page: str) -> str:
+    """The texts of a page's rule files."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return "\n".join(re.findall(r"^```rw file=mine/[^\n]*\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_rules_of_the_docs_hold(page: str, tmp_path: Path) -> None:
+    """Also with monoids that finish and that carry several fields."""
+    for number, text in enumerate(re.split(r"(?m)^(?=# )", docs_rules(page))):
+        (tmp_path / f"{number}.rw").write_text(text)
+    library, shipped = load_library([tmp_path]), load_library()
+    known = {r.name for r in shipped.rules} | set(shipped.monoids)
+    for subject in (*library.rules, *library.monoids.values()):
+        if subject.name not in known:
+            verdict = verify(library, subject, Options(count=16))
+            assert verdict.status in (TRIED, PROVEN, BOUNDED), f"{subject.name}: {verdict.problem}\n{verdict.shown}"
+
+
+# ---- whose fault it is
+
+TREE = """\
+  comp(gridwise_reduce[op, algo="tree", ..](x, lds), row())
+  => tree_reduce"""
+
+
+def test_a_fold_that_forgets_to_finish_is_found_and_its_neighbours_are_not_blamed(tmp_path: Path) -> None:
+    """The tree of the docs, reading the accumulator for the result: wrong for a mean, and for it alone."""
+    right = '  row_fold[op, algo="tree"](x, lds)\n  => tree_reduce'
+    text = docs_rules("adding.md")
+    assert text.count(right) == 1
+    (tmp_path / "mine.rw").write_text(text.replace(right, TREE))
+    library = load_library([tmp_path])
+    mine = [r for r in library.rules if r.span.source.name.endswith("mine.rw")]
+    options = Options(suspects=frozenset(r.name for r in mine))
+    statuses = {r.name: verify_rule(library, r, options).status for r in mine if "tree" in r.name}
+    assert statuses["fold_tree"] in (REFUTED, OPEN)
+    assert REFUTED not in {status for name, status in statuses.items() if name != "fold_tree"}
+
+
+def test_a_kernel_that_rounding_changes_tells_nothing(library: Library) -> None:
+    """Where the remainder of equals goes by the last bit, no rule is at fault."""
+    rule = next(r for r in library.rules if r.name == "fold_block")
+    assert KernelTrial(with_probes(library), rule, "lanewise", WAVES).run(3, "0/fold_block").failure is None
+
+
+# ---- good input and what is shown
+
+
+def test_the_values_of_literals_may_be_asked(tmp_path: Path) -> None:
+    text = """stage simplify
+
+rule mine
+  r@add(add(x, literal[value=three, ..]()), literal[value=six, ..]()) when three == 3 and six == 6
+  => add(x, literal[value=9, dtype=x.type, lens=r.lens]())
+"""
+    verdict = verdict_on(tmp_path, text, "mine", Options())
+    assert verdict.status == REFUTED
+    assert "of the values:\n  x = {" in verdict.shown
+
+
+def test_a_name_may_stand_for_attributes_of_two_types(tmp_path: Path) -> None:
+    text = """stage simplify
+
+rule mine
+  pad[pads=n, ..](slice[axes=n, starts, ends, ..](x)) when len(n) == 2 * x.rank and n == starts and n == ends
+  => pad[pads=n](x)
+"""
+    assert verdict_on(tmp_path, text, "mine", Options(count=4)).status in (REFUTED, OPEN, TRIED)
+
+
+def test_values_of_lanes_are_shown() -> None:
+    library = load_library([Path(__file__).parent / "broken_rules" / "tail_identity"])
+    rule = next(r for r in library.rules if r.name == "broken_tail_identity")
+    shown = verify_rule(library, rule, Options()).shown
+    assert re.search(r"of the values:\n(  .*\n)*  ok = false there\n", shown)
+
+
+# ---- mutations
+
+
+@pytest.fixture
+def mutate(monkeypatch: pytest.MonkeyPatch) -> object:
+    """The script that edits rules."""
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    import mutate
+
+    yield mutate
+    sys.modules.pop("mutate", None)
+
+
+def test_rules_are_edited_in_one_place(mutate: object, library: Library) -> None:
+    rule = next(r for r in library.rules if r.name == "el_flat")
+    edits = list(mutate.edits(library, rule))  # type: ignore[attr-defined]
+    kinds = {e.kind for e in edits}
+    assert {"condition dropped", "condition negated", "operator", "comparison", "another entry"} <= kinds
+    assert any(e.told.startswith("schedule.block_size * schedule.share  →") or "+" in e.text for e in edits)
+    assert all(e.text != e.span.text for e in edits)
+
+
+def test_edits_are_verified(mutate: object) -> None:
+    ((edit, verdict),) = mutate.run(1, 3, Options(count=16), 60.0, ["reverse_twice"])  # type: ignore[attr-defined]
+    assert edit.rule.name == "reverse_twice"
+    assert verdict.status in (REFUTED, OPEN, TRIED)
