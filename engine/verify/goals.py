@@ -48,7 +48,7 @@ class Goals:
         scope = self.library.scope
         own = _contextual(self.rule)
         self._guard = [scope.compile(condition) for condition in own]
-        self._words = self._words_asked()
+        self.words = self._words_asked()
         self._following = {r.name: [scope.compile(c) for c in _contextual(r)] for r in self._next_rules()}
         self.monoid_kinds = self._monoids()
 
@@ -81,12 +81,12 @@ class Goals:
         following = [n for n, asked in self._following.items() if all(_holds(c, context) is True for c in asked)]
         return (*entries, *((_THEN, name) for name in following))
 
+    def has_words(self, schedule: Mapping[str, Any]) -> bool:
+        """Has a schedule the words that the left side asks for?"""
+        return all(schedule.get(name) in words for name, words in self.words.items())
+
     def passes(self, context: Mapping[str, Any]) -> bool:
         """May the guard take something in such surroundings?"""
-        schedule = context[_SCHEDULE]
-        for name, words in self._words.items():
-            if _member(schedule, name) not in (None, *words):
-                return False
         return all(_holds(condition, context) is not False for condition in self._guard)
 
     # ---- monoids
@@ -219,13 +219,6 @@ def _holds(condition: Evaluator, names: Mapping[str, Any]) -> bool | None:
     try:
         return condition(names) is True
     except (GenrwError, KeyError):
-        return None
-
-
-def _member(record: Any, name: str) -> Any:
-    try:
-        return record.member(name)
-    except KeyError:
         return None
 
 

@@ -31,12 +31,14 @@ from genrw.engine.variants import pattern_operators
 from genrw.engine.verify.examples import example_modules
 from genrw.engine.verify.goals import Goals, Kind
 from genrw.engine.verify.programs import random_kernel, random_program
-from genrw.grammar.diagnostics import GenrwError
+from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.rw_tree import OpPattern, RuleDecl
 
 _LEAST_PROGRAMS = 300
 _PROGRAMS_FOR_EACH, _PROGRAMS_FOR_RARE = 8, 100
 """Programs for each kernel that is wanted; more only as long as the rule took part in none."""
+_RARER = 4
+"""So many times as many programs for a rule that asks for schedules of its own: most have none."""
 _KERNELS_FOR_KINDS = 6
 """At most so many times as many kernels as are wanted are tried, so that there is one of every kind."""
 _PROGRAMS_FOR_TARGETS = 3
@@ -139,7 +141,7 @@ class KernelTrial:
         if not compared:
             return False
         if compared < count:
-            return programs >= count * _PROGRAMS_FOR_EACH
+            return programs >= count * _PROGRAMS_FOR_EACH * (_RARER if self.goals.words else 1)
         most = count * _KERNELS_FOR_KINDS
         looked_at = programs >= _PROGRAMS_FOR_TARGETS * len(self.targets)
         return (looked_at and not self.goals.open()) or compared >= most or programs >= 2 * most
@@ -174,8 +176,10 @@ class KernelTrial:
                 return replace(module, stage=self.library.stages[0])
             dtype = random.choice(self.types) if self.types and random.random() < _SHOWN else None
             return random_kernel(self.library, random, space, axes, dtype=dtype, monoid=monoid)
-        if monoid is not None or random.random() < 0.5:
-            return random_kernel(self.library, random, *random.choice(_LONG), monoid=monoid)
+        if monoid is not None:
+            return random_kernel(self.library, random, *random.choice([s for s in _LONG if s[1]]), monoid=monoid)
+        if random.random() < 0.5:
+            return random_kernel(self.library, random, *random.choice(_LONG))
         return random_program(self.library, random)
 
     def _scheduled(self, module: Module, options: Options, random: Random) -> Options:
@@ -189,6 +193,8 @@ class KernelTrial:
             for _, node in batch.extractor.alternatives(batch.modules[0])
             if self.library.role(node.op) == "kernel"
         ]
+        if self.goals.words and not any(self.goals.has_words(s) for s in found):
+            raise error("no schedule has the words that the rule asks for")
         allowed = [(kind, s) for s in found if (kind := self._kind_of(module, s, options)) is not None]
         if allowed and random.random() < _OF_KIND:
             self.goals.seen(kind for kind, _ in allowed)
@@ -203,7 +209,8 @@ class KernelTrial:
         """The kind of the kernel with a schedule; None if the guard takes nothing there."""
         spaced = self.pipeline.spaced(module, self.library.stages[self.choosing])
         context = self.pipeline.context(replace(spaced, schedule=schedule), options)
-        return self.goals.kind(schedule, context) if self.goals.passes(context) else None
+        fits = self.goals.has_words(schedule) and self.goals.passes(context)
+        return self.goals.kind(schedule, context) if fits else None
 
     def _lowered(self, module: Module, stages: Sequence[str], options: Options) -> Module:
         for stage in stages:
