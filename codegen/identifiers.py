@@ -7,7 +7,7 @@ front, and macros begin with two capitals: no word is printed so. Those left are
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -43,17 +43,17 @@ class Names:
 
     def variable(self, wanted: str, otherwise: str = "value") -> str:
         """A new name for a variable."""
-        return self._new(identifier(wanted, otherwise), "")
+        return self._new(identifier, identifier(wanted, otherwise), "")
 
     def of_all(self, wanted: str, otherwise: str, between: str = "") -> str:
         """A new name for what stands outside of functions; namesakes are told apart by `between` and a number."""
-        return self._new(global_identifier(wanted, otherwise), between)
+        return self._new(global_identifier, global_identifier(wanted, otherwise), between)
 
-    def _new(self, name: str, between: str) -> str:
+    def _new(self, legal: Callable[[str, str], str], name: str, between: str) -> str:
         candidate, count = name, 1
-        while candidate in self._taken or (count > 1 and global_identifier(candidate, "") != candidate):
+        while candidate in self._taken:
             count += 1
-            candidate = f"{name}{between}{count}"
+            candidate = legal(f"{name}{between}{count}", "")
         self._taken.add(candidate)
         return candidate
 

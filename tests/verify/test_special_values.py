@@ -139,3 +139,14 @@ def test_special_values(dtype: str, target: str) -> None:
                 given = ", ".join(str(array[i]) for array in inputs.values())
                 found.append(f"{how} {name[2:]}({given}) is {got[name][i]}, not {want[name][i]}")
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8"])
+def test_real_attributes_beside_integers(dtype: str) -> None:
+    """They stay real: nothing is cut off before it is compared or added."""
+    x = np.arange(-5, 6).astype(dtype)
+    text = f"x = @param:x -> {dtype}{{11}}\ny = shrink[lambd=-1.5, bias=0.7](x)\n@return(y)\n"
+    got = load(text, "host").run({"x": x})["y"]
+    wide = x.astype(np.float64)
+    want = np.trunc(np.where(wide < 1.5, wide + 0.7, wide - 0.7))
+    np.testing.assert_array_equal(got, want.astype(dtype))
