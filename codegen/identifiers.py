@@ -36,10 +36,11 @@ def global_identifier(name: str, otherwise: str) -> str:
 
 
 class Names:
-    """Distinct names, none of which is `taken`."""
+    """Distinct names, none of which is `taken`. `given`: those given out."""
 
     def __init__(self, taken: Iterable[str]) -> None:
-        self._taken = set(taken)
+        self._taken = frozenset(taken)
+        self.given: set[str] = set()
 
     def variable(self, wanted: str, otherwise: str = "value") -> str:
         """A new name for a variable."""
@@ -51,10 +52,10 @@ class Names:
 
     def _new(self, legal: Callable[[str, str], str], name: str, between: str) -> str:
         candidate, count = name, 1
-        while candidate in self._taken:
+        while candidate in self._taken or candidate in self.given:
             count += 1
             candidate = legal(f"{name}{between}{count}", "")
-        self._taken.add(candidate)
+        self.given.add(candidate)
         return candidate
 
 

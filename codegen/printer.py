@@ -121,7 +121,8 @@ class _Printer:
         self.rest: dict[int, Rest] = choose_rest(self.placement.nodes, library, held, self.block)
         self.facts = index_ranges(module, library, context)
         operators = [library.operator(p.node.op) for p in self.placement.nodes]
-        self.new = Names({name, *monoid_structs(library), *words_of_texts(operators)})
+        self.structs = monoid_structs(library)
+        self.new = Names({name, *self.structs, *words_of_texts(operators)})
         self.names: dict[int, str] = {}
         self.rest_names: dict[int, str] = {}
         self.monoids: dict[str, str] = {}
@@ -522,7 +523,7 @@ class _Printer:
             env[operator.operand(0).name] = name
         text = Text(emit_text(operator.decl, env), operator.decl.precedence or "atom")
         if self.vetting is not None:
-            self.vetting.emitted(operator.decl, text, self.taken)
+            self.vetting.emitted(operator.decl, text, self.new.given | self.structs)
         return self._rounded(operator, node, text)
 
     def _rest_texts(self, item: Placed) -> dict[str, str]:
