@@ -17,7 +17,7 @@ from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, O
 from genrw.explain import place
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.rw_tree import MonoidDecl
-from genrw.rulesets import load_library
+from genrw.rulesets import load_library, own_declarations
 from genrw.terminal import progress, write, write_diagnostics
 
 _MEGABYTE = 1 << 20
@@ -42,7 +42,7 @@ def verify_rules(request: Request) -> int:
     library = load_library(request.folders, shipped=request.shipped)
     rules = chosen(library, request)
     if request.folders:
-        request = replace(request, options=replace(request.options, suspects=_unknown(library, request)))
+        request = replace(request, options=replace(request.options, suspects=_unknown(library)))
     with progress("rules", len(rules)) as step:
         verdicts = []
         for verdict in verdicts_of(rules, request):
@@ -67,18 +67,18 @@ def chosen(library: Library, request: Request) -> list[Subject]:
         return [subject for name in request.names for subject in known if subject.name == name]
     if not request.folders:
         return known
-    return _of_folders(library, request)
+    return _of_folders(library)
 
 
-def _of_folders(library: Library, request: Request) -> list[Subject]:
+def _of_folders(library: Library) -> list[Subject]:
     """What is not shipped."""
-    shipped = {_key(subject) for subject in _subjects(load_library())} if request.shipped else set()
-    return [subject for subject in _subjects(library) if _key(subject) not in shipped]
+    own = {id(declaration) for declaration in own_declarations(library)}
+    return [subject for subject in _subjects(library) if id(subject) in own]
 
 
-def _unknown(library: Library, request: Request) -> frozenset[str]:
+def _unknown(library: Library) -> frozenset[str]:
     """The names of rules that are not shipped."""
-    return frozenset(s.name for s in _of_folders(library, request) if not isinstance(s, MonoidDecl))
+    return frozenset(s.name for s in _of_folders(library) if not isinstance(s, MonoidDecl))
 
 
 def _subjects(library: Library) -> list[Subject]:
