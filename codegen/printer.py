@@ -132,6 +132,7 @@ class _Printer:
         self.note: Callable[[Sequence[Node]], str] | None = None
         self.vetting: Vetting | None = None
         self.computed: list[Node] = []
+        self.short: dict[int, bool] = {}
         self.input_op = library.boundary("input").name
         self.constants = {library.boundary(p).name for p in ("scalar", "number")}
         self.by_id = {id(p.node): p for p in self.placement.nodes}
@@ -446,7 +447,16 @@ class _Printer:
             return False
         if user.folds_loop or (node.type.size and (user.gathers or not item.wide)):
             return False
-        return len(self._emit(item, None)) <= _LONGEST_INLINE
+        return self._is_short(item)
+
+    def _is_short(self, item: Placed) -> bool:
+        """Does the value fit into its user's line? Found out once: the text holds those of the operands in turn."""
+        key = id(item.node)
+        if key not in self.short:
+            computed = len(self.computed)
+            self.short[key] = len(self._emit(item, None)) <= _LONGEST_INLINE
+            del self.computed[computed:]
+        return self.short[key]
 
     def _is_step(self, node: Node) -> bool:
         """Is the node the counter of a pass loop?"""

@@ -9,13 +9,15 @@ from difflib import get_close_matches
 from typing import Any
 
 from genrw.engine.build_main import build_main, is_main
-from genrw.engine.dtypes import is_dtype
+from genrw.engine.calls import called_modules, check_calls
+from genrw.engine.dtypes import DTYPES, is_dtype, is_element
 from genrw.engine.infer import TypeProblem, check_arity, environment, infer
 from genrw.engine.ir import Attributes, Module, Node, Unit, distinct_names
 from genrw.engine.library import Library, Operator
 from genrw.engine.types import EFFECT, Type
 from genrw.grammar import gen_tree as tree
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
+from genrw.grammar.parsing import show_number
 from genrw.grammar.rw_tree import AttributeDecl
 from genrw.grammar.source import Span
 
@@ -30,6 +32,18 @@ _HEADER = {
     "results": "a list of names such as {y}",
 }
 
+_WRITTEN_OTHERWISE = {
+    "input": "an input is written as `x = @param:x -> float{2, 3}`",
+    "result": "results are written as `@return(x)`",
+    "effects": "stores are returned, as in `@return(x)`",
+}
+"""How programs write what has an operator only for the engine, by its part of the boundary."""
+
+_MOST_PARAMETERS, _MOST_RESULTS, _MOST_OPERANDS = 2000, 1000, 256
+"""How wide programs and operations may be. What they cost grows faster than their width."""
+
+_INT64 = range(-(2**63), 2**63)
+
 
 def build_file(file: tree.File, library: Library, default_target: str) -> tuple[Unit, ...]:
     """Check and type every module that is not a submodule of another; GenrwError with all problems found.
@@ -41,7 +55,7 @@ def build_file(file: tree.File, library: Library, default_target: str) -> tuple[
         if module.name in modules:
             raise error(f"module `{module.name}` is defined twice", module.span, "rename one of them")
         modules[module.name] = module
-    called = {name for module in file.modules for name in _called(module)}
+    called = {name for module in file.modules for name, _ in called_modules(module)}
 
     def build(module: tree.Module) -> Module:
         return build_module(module, library, default_target, modules)
@@ -51,15 +65,6 @@ def build_file(file: tree.File, library: Library, default_target: str) -> tuple[
         for name, module in modules.items()
         if name not in called
     )
-
-
-def _called(module: tree.Module) -> list[str]:
-    return [
-        a.value.name
-        for i in module.instructions
-        for a in i.attributes
-        if a.name == "module" and isinstance(a.value, tree.Word)
-    ]
 
 
 def build_module(
@@ -78,7 +83,9 @@ def build_module(
         "target": library.target(target),
         "schedule": library.schedule_record(schedule),
     }
-    builder = _Builder(library, context, modules or {module.name: module}, "stage" in header)
+    modules = modules or {module.name: module}
+    check_calls(module, modules)
+    builder = _Builder(library, context, modules, "stage" in header)
     root = builder.body(module, fragment)
     return Module(
         module.name,
@@ -103,6 +110,7 @@ def module_values(
         header = _header(module, library)
         schedule = header.get("schedule", {})
         target = library.target(header.get("target", default_target))
+        check_calls(module, modules)
     except GenrwError as problem:
         return [], list(problem.diagnostics)
     context = {"target": target, "schedule": library.schedule_record(schedule)}
@@ -198,6 +206,7 @@ class _Builder:
         self.context = context
         self.modules = modules
         self.parameters: list[Node] = []
+        self.parameter_names: set[str] = set()
         self.written: list[str] = []
         self.problems: list[Diagnostic] = []
         self.made: list[Node] = []
@@ -215,12 +224,28 @@ class _Builder:
             last = module.instructions[-1].span if module.instructions else module.span
             raise error("the program has no `@return`", last, "end it with `@return(name)`")
         nodes, span = results
+        if not fragment:
+            self.check_returned(module, nodes)
         self.results = self.returned
         effects = all(n.type.sort == "effect" for n in nodes)
         part = self.library.boundary("effects" if effects else "result")
         if fragment:
             return Node(part.name, (), tuple(nodes), EFFECT, None, span)
         return self.node(part.name, (), tuple(nodes), span, [n.name or "" for n in nodes])
+
+    def check_returned(self, module: tree.Module, nodes: Sequence[Node]) -> None:
+        """GenrwError unless a program returns tensors alone, or stores alone."""
+        sorts = [node.type.sort for node in nodes]
+        if set(sorts) in ({"tensor"}, {"effect"}):
+            return
+        end = next(i for i in reversed(module.instructions) if i.op == "@return")
+        wanted = "tensors, or the stores of its lanes"
+        if not nodes:
+            raise error(f"a program returns {wanted}", end.span, "end it with `@return(name)`")
+        wrong = next(k for k, sort in enumerate(sorts) if sort not in ("tensor", "effect") or sort != sorts[0])
+        shown, span = end.operands[wrong], end.operands[wrong].span
+        assert isinstance(shown, tree.Ref)
+        raise error(f"a program returns {wanted}; `{shown.name}` is of sort {sorts[wrong]}", span)
 
     def instructions(self, module: tree.Module, arguments: Sequence[Node] | None) -> tuple[list[Node], Span] | None:
         """Build all instructions; `arguments` take the place of the parameters of a called module."""
@@ -231,10 +256,7 @@ class _Builder:
             try:
                 if instruction.op == "@return":
                     self.returned = distinct_names(o.name for o in instruction.operands if isinstance(o, tree.Ref))
-                    results = (
-                        [n for o in instruction.operands if (n := self.operand(o, scope)) is not None],
-                        instruction.span,
-                    )
+                    results = self.result_nodes(instruction, scope), instruction.span
                     continue
                 if instruction.op == "@param" and arguments is not None:
                     node = next(taken, None)
@@ -249,6 +271,15 @@ class _Builder:
             self.made += made
             self.bind(instruction, made, scope)
         return results
+
+    def result_nodes(self, instruction: tree.Instruction, scope: Mapping[str, Node | None]) -> list[Node]:
+        """The nodes that a `@return` names, but for those whose definition failed."""
+        if len(instruction.operands) > _MOST_RESULTS:
+            raise _too_wide("a program", "results", _MOST_RESULTS, instruction.operands[_MOST_RESULTS].span)
+        number = next((o for o in instruction.operands if isinstance(o, tree.NumberOperand)), None)
+        if number is not None:
+            raise error("a result has a name", number.span, "write it as x = @literal{5} -> float{1}, and return x")
+        return [n for o in instruction.operands if (n := self.operand(o, scope)) is not None]
 
     def bind(self, instruction: tree.Instruction, made: Sequence[Node], scope: dict[str, Node | None]) -> None:
         names = instruction.names or (instruction.op.removeprefix("@"),)
@@ -271,7 +302,12 @@ class _Builder:
         if any(o is None and isinstance(w, tree.Ref) for o, w in zip(operands, instruction.operands, strict=True)):
             return []
         operator = found[0]
-        if operator.role == "boundary" and operator.decl.role_parts[:1] == ("call",):
+        part = operator.decl.role_parts[0] if operator.role == "boundary" and operator.decl.role_parts else None
+        if part in _WRITTEN_OTHERWISE:
+            raise error(
+                f"`{instruction.op}` is no operation of programs", instruction.op_span, _WRITTEN_OTHERWISE[part]
+            )
+        if part == "call":
             return self.call(instruction, [o for o in operands if o is not None])
         self.written.append(instruction.op)
         return [self.operation(operator, instruction, operands)]
@@ -289,7 +325,12 @@ class _Builder:
     def parameter(self, instruction: tree.Instruction) -> Node:
         type_ = self.tensor_type(instruction)
         name = instruction.param or ""
-        if any(p.attribute("name") == name for p in self.parameters):
+        if not is_dtype(type_.dtype):
+            assert instruction.type is not None
+            raise error(f"`{name}` is of {type_.dtype}, which only folds make", instruction.type.span, "give elements")
+        if len(self.parameters) == _MOST_PARAMETERS:
+            raise _too_wide("a program", "parameters", _MOST_PARAMETERS, instruction.span)
+        if name in self.parameter_names:
             raise error(f"parameter `{name}` is already defined", instruction.span, "rename one of them")
         op = self.library.boundary("input").name
         attributes = (
@@ -301,6 +342,7 @@ class _Builder:
         )
         shown = instruction.names[0] if instruction.names else name
         node = Node(op, attributes, (), type_, shown, instruction.span)
+        self.parameter_names.add(name)
         self.parameters.append(node)
         return node
 
@@ -313,6 +355,8 @@ class _Builder:
                 instruction.span,
                 "give all elements, or one for all of them",
             )
+        for element in elements:
+            self.check_element(element, type_.dtype, instruction.span)
         value = elements[0] if len(set(map(str, elements))) == 1 else tuple(elements)
         return self.constant(value, type_, instruction.span, instruction.names[0] if instruction.names else None)
 
@@ -354,6 +398,8 @@ class _Builder:
 
     def operation(self, operator: Operator, instruction: tree.Instruction, operands: Sequence[Node | None]) -> Node:
         labels = [o.name if isinstance(o, tree.Ref) else str(o.value).lower() for o in instruction.operands]
+        if len(operands) > _MOST_OPERANDS:
+            raise _too_wide("an operation", "operands", _MOST_OPERANDS, instruction.operands[_MOST_OPERANDS].span)
         try:
             check_arity(operator, instruction.op, len(operands))
         except TypeProblem as problem:
@@ -366,6 +412,7 @@ class _Builder:
         except TypeProblem as problem:
             raise error(problem.message, self.place(instruction, problem), problem.remedy) from None
         self.check_written_type(instruction, type_)
+        self.check_written_memory(operator, instruction, nodes)
         return Node(instruction.op, attributes, tuple(nodes), type_, name, instruction.span)
 
     def given_name(self, instruction: tree.Instruction) -> str | None:
@@ -410,10 +457,22 @@ class _Builder:
     def number(self, written: tree.NumberOperand) -> Node:
         if not isinstance(written.value, int):
             raise error("an index is a whole number", written.span)
+        if written.value not in _INT64:
+            raise error(f"{written.value} is no index", written.span, "indices are numbers of 64 bits with a sign")
         op = self.library.boundary("number").name
         return Node(op, (("value", int(written.value)),), (), Type("index", "int64"), None, written.span)
 
+    def check_element(self, value: Any, dtype: str, span: Span) -> None:
+        """GenrwError for a number that no element of a type can stand for."""
+        if not is_dtype(dtype):
+            raise error(f"{show_number(value)} is no {dtype}", span, "accumulators come from folds")
+        if not is_element(value, dtype):
+            limits = DTYPES[dtype]
+            reach = f"{dtype} runs from {limits.smallest} to {limits.largest}"
+            raise error(f"{show_number(value)} is no {dtype}", span, reach)
+
     def scalar(self, value: Any, dtype: str, span: Span, lane: bool) -> Node:
+        self.check_element(value, dtype, span)
         if lane:
             op = self.library.boundary("scalar").name
             return Node(op, (("value", value), ("dtype", dtype)), (), Type("scalar", dtype), None, span)
@@ -454,8 +513,10 @@ class _Builder:
         if problem is not None:
             raise error(f"attribute `{decl.name}` {problem}", attribute.value_span)
         if decl.type in ("axes", "axis"):
+            if not operands:
+                raise error(f"`{decl.name}` counts axes of the first operand, and there is none", attribute.span)
             axes = (value,) if decl.type == "axis" else value
-            rank = len(operands[0].type.lens) if operands else 0
+            rank = len(operands[0].type.lens)
             fixed = tuple(self.axis(a, rank, labels[0], attribute) for a in axes)
             if len(set(fixed)) != len(fixed):
                 raise error("an axis is listed twice", attribute.value_span)
@@ -472,6 +533,19 @@ class _Builder:
                 remedy,
             )
         return axis % rank
+
+    def check_written_memory(self, operator: Operator, instruction: tree.Instruction, nodes: Sequence[Node]) -> None:
+        """GenrwError for an operation that writes to what is no memory of the caller's."""
+        if operator.role != "write":
+            return
+        position = self.library.part(instruction.op, 0)
+        memory = nodes[position]
+        if memory.type.sort == "tensor" and memory.op != self.library.boundary("input").name:
+            raise error(
+                f"`{instruction.op}` writes to a parameter",
+                instruction.operands[position].span,
+                "declare it with @param",
+            )
 
     def check_written_type(self, instruction: tree.Instruction, type_: Type) -> None:
         written = instruction.type
@@ -510,6 +584,10 @@ class _Builder:
         return results[0] if results is not None else []
 
 
+def _too_wide(what: str, parts: str, most: int, span: Span) -> GenrwError:
+    return error(f"{what} has no more than {most} {parts}", span, "split it")
+
+
 def input_node(library: Library, name: str, type_: Type) -> Node:
     """A parameter of a name and type."""
     operator = library.boundary("input")
@@ -545,10 +623,10 @@ def complete(
 def attribute_problem(library: Library, type_: str, value: Any) -> str | None:
     """What is wrong with a value for an attribute of a declared type; None if nothing is."""
     if type_ in ("int", "axis"):
-        return None if isinstance(value, int) and not isinstance(value, bool) else "is a whole number"
+        return None if _is_whole(value) else "is a whole number of 64 bits"
     if type_ in ("ints", "axes"):
-        fine = isinstance(value, tuple) and all(isinstance(v, int) and not isinstance(v, bool) for v in value)
-        return None if fine else "is a list of whole numbers such as {1, 2}"
+        fine = isinstance(value, tuple) and all(map(_is_whole, value))
+        return None if fine else "is a list of whole numbers of 64 bits such as {1, 2}"
     if type_ == "float":
         return None if isinstance(value, (int, float)) and not isinstance(value, bool) else "is a number"
     if type_ == "bool":
@@ -560,4 +638,19 @@ def attribute_problem(library: Library, type_: str, value: Any) -> str | None:
         return None if fine else f"is one of {', '.join(library.monoids)}"
     if type_ in ("name", "string", "module"):
         return None if isinstance(value, str) else "is a name"
-    return None
+    if type_ == "shape":
+        return None if _is_shape(value) else "is an element type and lengths such as {float, {4}}"
+    return "is a number, a text or a list" if _holds_map(value) else None
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value in _INT64
+
+
+def _is_shape(value: Any) -> bool:
+    fine = isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], tuple)
+    return fine and all(_is_whole(n) and n >= 0 for n in value[1])
+
+
+def _holds_map(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, tuple) and any(map(_holds_map, value)))

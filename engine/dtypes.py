@@ -181,6 +181,16 @@ def in_range(value: float, dtype: str) -> float:
     return clamped if limits.is_float else int(clamped)
 
 
+def is_element(value: object, dtype: str) -> bool:
+    """Can a number stand for an element? Those for integers are finite and in range; what follows the point is cut off."""
+    if not isinstance(value, (int, float)):
+        return False
+    limits = DTYPES[dtype]
+    if not limits.is_integer:
+        return True
+    return math.isfinite(value) and limits.smallest <= math.trunc(value) <= limits.largest
+
+
 def promote(a: str, b: str) -> str:
     """The type two types meet in: float over integer over bool; of mixed signs, the signed type of both."""
     if a == b:

@@ -648,6 +648,12 @@ def _element_value(value: Any, dtype: str) -> Value:
     return dtypes.in_range(value, dtype)
 
 
+@_function("is_element(value: any, dtype: dtype) -> bool")
+def _is_element(value: Any, dtype: str) -> bool:
+    """Whether a constant, a number or a list of them, holds elements of a type: of an integer one, what is in range."""
+    return all(dtypes.is_element(v, dtype) for v in (value if isinstance(value, tuple) else (value,)))
+
+
 @_function("converted(value: number, source: dtype, target: dtype) -> number")
 def _converted(value: Any, source: str, target: str) -> Value:
     """A constant of one type converted to another."""

@@ -45,7 +45,98 @@ PROGRAMS = {
         f"@module m\n{X}@return(x)\n@module m\n{X}@return(x)\n",
         "error: module `m` is defined twice",
     ),
+    "axes of nothing": ("y = concat[axis=0]()\n@return(y)\n", "1:12: error: `axis` counts axes of the first operand"),
+    "infinite integers": ("y = @literal{1, inf} -> int8{2}\n@return(y)\n", "1:1: error: inf is no int8"),
+    "large integers": ("y = @literal{128} -> int8{2}\n@return(y)\n", "help: int8 runs from -128 to 127"),
+    "integers beside nan": (
+        "x = @param:x -> uint16{3}\ny = max(x, nan)\n@return(y)\n",
+        "2:12: error: nan is no uint16",
+    ),
+    "integers beside negative ones": (
+        "x = @param:x -> uint64{3}\ny = max(x, -1)\n@return(y)\n",
+        "2:12: error: -1 is no uint64",
+    ),
+    "literal operator of what is no number": (
+        "y = literal[value={1, a}, dtype=float, lens={2}]()\n@return(y)\n",
+        "1:19: error: `value` holds what is no float",
+    ),
+    "literal operator of too few": (
+        "y = literal[value={1, 2}, dtype=float, lens={3}]()\n@return(y)\n",
+        "1:19: error: `value` is one number, or as many as the shape {3} has",
+    ),
+    "lane's constant out of range": (
+        "z = @param:z -> int8{4}\ni = local_id()\nc = constant[value=nan, dtype=int8]()\ns = store(z, i, c)\n@return(s)\n",
+        "3:20: error: `value` is no int8",
+    ),
+    "map as a value": (
+        "c = constant[value={a=1}, dtype=int8]()\n@return(c)\n",
+        "1:20: error: attribute `value` is a number, a text or a list",
+    ),
+    "index of more than 64 bits": (
+        X + f"i = iadd({2**63}, 1)\ny = load(x, i)\n@return(y)\n",
+        "2:10: error: 9223372036854775808 is no index",
+    ),
+    "attribute of more than 64 bits": (
+        X + f"y = slice[axes={{0}}, starts={{{2**63}}}, ends={{3}}](x)\n@return(y)\n",
+        "2:28: error: attribute `starts` is a list of whole numbers of 64 bits",
+    ),
+    "shape without a type": (
+        "l = lds_allocate[shape={4, 4}]()\n@return(l)\n",
+        "1:24: error: attribute `shape` is an element type and lengths",
+    ),
+    "parameter as an operator": (
+        "y = param[name=a, dtype=float, lens={2}, strides={-1}]()\n@return(y)\n",
+        "1:5: error: `param` is no operation of programs",
+    ),
+    "result as an operator": (X + "y = return(x)\n@return(x)\n", "2:5: error: `return` is no operation of programs"),
+    "parameter of accumulators": (
+        "x = @param:x -> argmax.float{3}\n@return(x)\n",
+        "1:17: error: `x` is of argmax.float, which only folds make",
+    ),
+    "returned number": (X + "@return(x, 5)\n", "2:12: error: a result has a name"),
+    "nothing returned": (X + "@return()\n", "2:1: error: a program returns tensors, or the stores of its lanes"),
+    "returned index": ("i = local_id()\n@return(i)\n", "2:9: error: a program returns tensors"),
+    "returned mixture": (
+        X + "z = @param:z -> float{8}\ni = local_id()\nv = load(x, i)\ns = store(z, i, v)\n@return(s, x)\n",
+        "6:12: error: a program returns tensors, or the stores of its lanes; `x` is of sort tensor",
+    ),
+    "store into a value": (
+        X + "y = exp(x)\ni = local_id()\nv = load(x, i)\ns = store(y, i, v)\n@return(s)\n",
+        "5:11: error: `store` writes to a parameter",
+    ),
     "missing module": (X + "y = call[module=k](x)\n@return(y)\n", "error: module `k` is not in this file"),
+}
+
+
+def chained_modules(count: int) -> str:
+    """Modules each of which calls the one before it."""
+    text = f"@module m0\n{X}y = exp(x)\n@return(y)\n"
+    for i in range(1, count):
+        text += f"@module m{i}\n{X}y = call[module=m{i - 1}](x)\n@return(y)\n"
+    return text
+
+
+def doubled_calls(count: int) -> str:
+    """Modules each of which calls the one before it twice."""
+    text = f"@module m0\n{X}y = exp(x)\n@return(y)\n"
+    for i in range(1, count):
+        text += f"@module m{i}\n{X}y = call[module=m{i - 1}](x)\nz = call[module=m{i - 1}](y)\n@return(z)\n"
+    return text
+
+
+def many(count: int) -> str:
+    return "".join(f"p{i} = @param:p{i} -> float{{4}}\n" for i in range(count))
+
+
+PROGRAMS |= {
+    "deep calls": (chained_modules(1000), "error: modules call one another more than 100 deep"),
+    "doubled calls": (doubled_calls(60), "error: calls make this a program of more than 20000 instructions"),
+    "many parameters": (f"{many(3000)}@return(p0)\n", "2001:1: error: a program has no more than 2000 parameters"),
+    "many results": (f"{X}@return({', '.join(['x'] * 1500)})\n", "error: a program has no more than 1000 results"),
+    "many operands": (
+        f"{many(300)}c = concat[axis=0]({', '.join(f'p{i}' for i in range(300))})\n@return(c)\n",
+        "error: an operation has no more than 256 operands",
+    ),
 }
 
 RULES = {

@@ -12,11 +12,14 @@ from types import FrameType
 
 import pytest
 from mutations import mutated, spliced
+from odd_programs import odd_constant, odd_operation, odd_size
 
+from genrw.codegen.devices import find_device
 from genrw.codegen.printer import print_kernel
 from genrw.engine import stage
 from genrw.engine.check import check_rules
 from genrw.engine.check_declarations import check_declarations
+from genrw.engine.inputs import random_inputs
 from genrw.engine.library import Library, build_library
 from genrw.engine.lint.check import lint
 from genrw.engine.stage import Limits
@@ -73,6 +76,12 @@ def lower(program: Program) -> None:
     str(lowered)
     for module in lowered.modules:
         print_kernel(module, program.library, lowered.context(module))
+
+
+def compute(program: Program) -> None:
+    """Run a program in numpy, on random inputs."""
+    inputs = {name: array for unit in program.units for name, array in random_inputs(unit, program.library, 0).items()}
+    find_device("interpret").prepare(program)(inputs)
 
 
 def fuzz(case: Callable[[random.Random], None], name: str, count: int) -> None:
@@ -134,6 +143,44 @@ def test_spliced_programs_are_lowered_or_told(library: Library, fuzz_factor: int
         lower(Program.parse(Source("spliced.gen", text), library))
 
     fuzz(case, "splice gen", 80 * fuzz_factor)
+
+
+def test_odd_operations_are_built_or_told(library: Library, fuzz_factor: int) -> None:
+    def case(rng: random.Random) -> None:
+        str(Program.parse(Source("odd.gen", odd_operation(library, rng)), library))
+
+    fuzz(case, "odd operation", 1000 * fuzz_factor)
+
+
+def test_odd_operations_are_lowered_and_computed_or_told(library: Library, fuzz_factor: int) -> None:
+    def case(rng: random.Random) -> None:
+        while True:
+            try:
+                program = Program.parse(Source("odd.gen", odd_operation(library, rng)), library)
+                break
+            except GenrwError:  # what is told at once is the case of another test
+                continue
+        compute(program)
+        lower(program)
+
+    outcomes = Counter(one_case(case, f"lower odd operation {number}") for number in range(50 * fuzz_factor))
+    assert outcomes["worked"] > 10 * fuzz_factor
+
+
+def test_odd_constants_are_computed_and_lowered_or_told(library: Library, fuzz_factor: int) -> None:
+    def case(rng: random.Random) -> None:
+        program = Program.parse(Source("odd.gen", odd_constant(rng)), library)
+        compute(program)
+        lower(program)
+
+    fuzz(case, "odd constant", 60 * fuzz_factor)
+
+
+def test_odd_sizes_are_lowered_or_told(library: Library, fuzz_factor: int) -> None:
+    def case(rng: random.Random) -> None:
+        lower(Program.parse(Source("odd.gen", odd_size(rng)), library))
+
+    fuzz(case, "odd size", 40 * fuzz_factor)
 
 
 @pytest.fixture(scope="module")
