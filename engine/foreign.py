@@ -21,8 +21,8 @@ from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Expr
 from genrw.grammar.rw_tree import AttributeDecl, ImportDecl, InputDecl, NumberPattern, OpPattern, Pattern, VarPattern
 
-# How far a declaration got with an operation: bound its parts, asked its guard, built its templates.
-_BOUND, _GUARDED, _BUILT = range(3)
+# How far a declaration got with an operation: counted its parts, bound them, asked its guard, built its templates.
+_COUNTED, _BOUND, _GUARDED, _BUILT = range(4)
 
 
 class Unfit(Exception):
@@ -131,12 +131,12 @@ class Translator:
         absent = self._inputs(declaration, use, values, nodes)
         for name in use.attributes:
             if all(name != a.name for a in declaration.attributes):
-                raise Unfit(f"its attribute `{name}` is not supported")
+                raise Unfit(f"its attribute `{name}` is not supported", _COUNTED)
         for attribute in declaration.attributes:
             self._attribute(attribute, use, values, nodes)
         for declared in absent:
             if declared.default is None:
-                raise Unfit(f"its input `{declared.name}` is missing")
+                raise Unfit(f"its input `{declared.name}` is missing", _COUNTED)
             values[declared.name] = self._value(declared.default, scope)
             nodes[declared.name] = _Number(values[declared.name])
         return scope
@@ -162,7 +162,7 @@ class Translator:
                 nodes[declared.name] = node
                 values[declared.name] = self._known(declared, node) if declared.type else node.type
         if given:
-            raise Unfit(f"it has {len(use.inputs)} inputs")
+            raise Unfit(f"it has {len(use.inputs)} inputs", _COUNTED)
         return absent
 
     def _known(self, declared: InputDecl, node: Node) -> Any:
@@ -183,7 +183,7 @@ class Translator:
         elif declared.default is not None:
             value = self._value(declared.default, _Scope(values, nodes))
         else:
-            raise Unfit(f"its attribute `{declared.name}` is missing")
+            raise Unfit(f"its attribute `{declared.name}` is missing", _COUNTED)
         if isinstance(value, Node) != (declared.type == "tensor"):
             raise Unfit(f"its attribute `{declared.name}` is of another type")
         if isinstance(value, Node):

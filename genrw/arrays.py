@@ -22,19 +22,25 @@ _BITS_OF_BF16 = ("uint16", "void16")
 
 def read_array(path: str | Path, parameter: Node) -> Array:
     """The array in a file, for a parameter; GenrwError if there is none or it does not fit."""
-    stored = _mapped(Path(path))
     wanted = parameter.type
-    if wanted.dtype == "bf16" and stored.dtype.name in _BITS_OF_BF16:
-        stored = stored.view(numpy_dtype(wanted.dtype))
-    found = dtype_name(stored.dtype.newbyteorder("="))
-    if found != wanted.dtype or stored.shape != wanted.lens:
-        name, shown = parameter.attribute("name"), found or stored.dtype.name
+    stored = of_type(_mapped(Path(path)), wanted)
+    if isinstance(stored, str):
         raise error(
-            f"{path} holds {shown}{_braced(stored.shape)}, but the input `{name}` is {type_text(wanted)}",
+            f"{path} holds {stored}, but the input `{parameter.attribute('name')}` is {type_text(wanted)}",
             parameter.span,
             "store an array of that type and shape",
         )
     return np.array(stored, dtype=numpy_dtype(wanted.dtype))
+
+
+def of_type(array: Array, wanted: Type) -> Array | str:
+    """An array as stored, read as of a type; where it is of another, what it holds."""
+    if wanted.dtype == "bf16" and array.dtype.name in _BITS_OF_BF16:
+        array = array.view(numpy_dtype(wanted.dtype))
+    found = dtype_name(array.dtype.newbyteorder("="))
+    if found == wanted.dtype and array.shape == wanted.lens:
+        return array
+    return f"{found or array.dtype.name}{_braced(array.shape)}"
 
 
 def read_beside(program: str, file: str, parameter: Node) -> Array:

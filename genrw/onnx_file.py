@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,7 +50,7 @@ def checked(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
     import onnx
 
     try:
-        onnx.checker.check_model(model, full_check=model.ByteSize() < _MAX_BYTES)
+        onnx.checker.check_model(_with_defaults(model), full_check=model.ByteSize() < _MAX_BYTES)
     except Exception as problem:  # the checker raises several kinds
         raise _told(f"{name} is no valid ONNX model", problem) from None
     return model
@@ -60,7 +60,7 @@ def inlined(model: onnx.ModelProto, known: Collection[str]) -> onnx.ModelProto:
     """The model with functions replaced by their bodies: its own, and ONNX's for operators that are not known."""
     from onnx import inliner
 
-    _write_defaults(model, known)
+    model = _with_defaults(model, known)
     kept = [(domain, name) for name in known for domain in ("", "ai.onnx")]
     try:
         return inliner.inline_selected_functions(model, kept, exclude=True, inline_schema_functions=True)
@@ -68,19 +68,45 @@ def inlined(model: onnx.ModelProto, known: Collection[str]) -> onnx.ModelProto:
         return inliner.inline_local_functions(model)
 
 
-def _write_defaults(model: onnx.ModelProto, known: Collection[str]) -> None:
-    """Give operators that will be expanded the attributes that they leave out: bodies refer to them."""
+def _with_defaults(model: onnx.ModelProto, known: Collection[str] = ()) -> onnx.ModelProto:
+    """A model whose operators are given the attributes that they leave out and that their bodies refer to; the model
+    itself where there are none. Operators that are known need no body."""
+    import onnx
+
+    if not any(_left_out(node, version, known) for node, version in _nodes(model)):
+        return model
+    filled = onnx.ModelProto()
+    filled.CopyFrom(model)
+    for node, version in _nodes(filled):
+        node.attribute.extend(_left_out(node, version, known))
+    return filled
+
+
+def _left_out(node: onnx.NodeProto, version: int, known: Collection[str]) -> list[onnx.AttributeProto]:
+    """The defaults of the attributes that a node leaves out, if its operator is one with a body."""
     from onnx import defs
 
-    version = max((o.version for o in model.opset_import if o.domain in _DOMAINS), default=0)
-    for node in model.graph.node:
-        if node.op_type in known or node.domain not in _DOMAINS or not defs.has(node.op_type, version, ""):
-            continue
-        given = {a.name for a in node.attribute}
-        schema = defs.get_schema(node.op_type, version, "")
-        node.attribute.extend(
-            a.default_value for name, a in schema.attributes.items() if name not in given and a.default_value.name
-        )
+    if node.op_type in known or node.domain not in _DOMAINS or not defs.has(node.op_type, version, ""):
+        return []
+    schema = defs.get_schema(node.op_type, version, "")
+    if not (schema.has_function or schema.has_context_dependent_function):
+        return []
+    given = {a.name for a in node.attribute}
+    return [a.default_value for name, a in schema.attributes.items() if name not in given and a.default_value.name]
+
+
+def _nodes(model: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, int]]:
+    """All nodes with the version of their operators: the graph's, and those of inner graphs and of functions."""
+    bodies = [(model.graph.node, model.opset_import), *((f.node, f.opset_import) for f in model.functions)]
+    for nodes, opsets in bodies:
+        version = max((o.version for o in opsets if o.domain in _DOMAINS), default=0)
+        todo = list(nodes)
+        while todo:
+            node = todo.pop()
+            yield node, version
+            for attribute in node.attribute:
+                for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+                    todo.extend(graph.node)
 
 
 def _told(message: str, problem: Exception) -> GenrwError:

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from genrw.arrays import of_type, type_text
 from genrw.engine.arrays import Values, stored
 from genrw.engine.context import EMPTY
 from genrw.engine.dtypes import dtype_name, numpy_dtype
@@ -109,7 +110,10 @@ class _Importer(Surroundings):
         results = [value for o in self.graph.output if (value := scope[o.name]) is not None]
         root = Node(self.library.boundary("result").name, (), tuple(results), EFFECT)
         found = [n for n in walk(root) if n.op == self.library.boundary("input").name]
-        order = {id(n): i for i, n in enumerate(n for n in scope.values() if n is not None)}
+        # Several of the graph's names may stand for one node: its place is that of the first.
+        order: dict[int, int] = {}
+        for node in scope.values():
+            order.setdefault(id(node), len(order))
         parameters = tuple(sorted(found, key=lambda p: order.get(id(p), len(order))))
         files = {p.attribute("file") for p in parameters}
         arrays = {name: array for name, array in self.arrays.items() if name in files}
@@ -287,10 +291,10 @@ class _Importer(Surroundings):
     def _given(self, name: str, type_: Type) -> Values:
         if name not in self.values:
             raise Unfit(f"a shape depends on the value of the input `{name}`; give it with `--input {name}=FILE.npy`")
-        array = np.asarray(self.values[name])
-        if array.shape != type_.lens or array.dtype != numpy_dtype(type_.dtype):
-            raise Unfit(f"the array given for the input `{name}` is of another type or shape")
-        return array
+        array = of_type(np.asarray(self.values[name]), type_)
+        if isinstance(array, str):
+            raise Unfit(f"the array given for the input `{name}` holds {array}, not {type_text(type_)}")
+        return np.asarray(array, numpy_dtype(type_.dtype))
 
     def _evaluate(self, node: Node) -> Values:
         operands = [stored(self.known[id(o)], o.type.dtype, False) for o in node.operands]

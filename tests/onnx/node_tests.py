@@ -123,7 +123,16 @@ def _prepared(outcome: Outcome, test: Any, inputs: Sequence[Any], wanted: Sequen
     given = {name: tensors[original] for name, original in model.imported.inputs.items()}
     case = _Case(outcome, model, program, given, wanted, (test.rtol, test.atol))
     case.kernels = program.kernels()
+    _check_order(case, [value.name for value in test.model.graph.input])
     return case
+
+
+def _check_order(case: _Case, graph_inputs: Sequence[str]) -> None:
+    """Called by position, the program takes the graph's inputs in the graph's order."""
+    named = case.model.imported.inputs
+    order = [named[name] for name in case.program.inputs if name in named]
+    if order != [name for name in graph_inputs if name in order]:
+        case.outcome.kind, case.outcome.why = WRONG, f"its inputs are in the order {', '.join(order)}"
 
 
 def _array(value: Any) -> Any:

@@ -13,6 +13,7 @@ from commands import Command, Result
 from onnx import TensorProto, helper, numpy_helper
 
 import genrw as package
+from genrw.engine.dtypes import numpy_dtype
 from genrw.main import execute
 
 FLOAT = TensorProto.FLOAT
@@ -70,6 +71,52 @@ def softmax(x: np.ndarray) -> np.ndarray:
 
 
 # ---- import and run
+
+
+def test_arguments_by_position_are_the_graphs_inputs(tmp_path: Path) -> None:
+    """Also where later names of the graph stand for the same values."""
+    nodes = [
+        helper.make_node("Identity", ["x"], ["x_again"]),
+        helper.make_node("Identity", ["y"], ["y_again"]),
+        helper.make_node("Identity", ["x_again"], ["x_last"]),
+        helper.make_node("Sub", ["y_again", "x_last"], ["d"]),
+        helper.make_node("Sub", ["d", "w"], ["e"]),
+    ]
+    inputs = [value("x", [100]), value("y", [100])]
+    path = saved(tmp_path, model(nodes, inputs, [value("e", [100])], {"w": W[0]}))
+    run = package.compile(str(path))
+    assert run.inputs == ("x", "y", "w")
+    x, y = np.float32(np.arange(100)), np.float32(np.ones(100))
+    np.testing.assert_allclose(run(x, y), y - x - W[0])
+
+
+def test_bits_of_bf16_are_taken_where_a_shape_depends_on_them(genrw: Command, tmp_path: Path) -> None:
+    bf16 = TensorProto.BFLOAT16
+    nodes = [
+        helper.make_node("Cast", ["n"], ["lengths"], to=TensorProto.INT64),
+        helper.make_node("Expand", ["x", "lengths"], ["e"]),
+        helper.make_node("Cast", ["n"], ["f"], to=FLOAT),
+        helper.make_node("Add", ["e", "f"], ["y"]),
+    ]
+    proto = model(nodes, [value("x", [1]), value("n", [1], bf16)], [value("y", ["a"])])
+    path = saved(tmp_path, proto)
+    for number, stored in enumerate((np.uint16([0x40A0]), np.array([5], numpy_dtype("bf16")))):
+        np.save(tmp_path / f"n{number}.npy", stored)
+        result = genrw("run", path, "--input", f"n={tmp_path / f'n{number}.npy'}", "--check")
+        assert (result.status, result.err) == (0, "")
+        assert "float{5}" in result.out
+
+
+def test_operators_whose_bodies_refer_to_attributes_that_are_left_out(genrw: Command, tmp_path: Path) -> None:
+    """In the graph, in a function, and in a graph within."""
+    lens = [3, 2, 2, 1]
+    alone = helper.make_node("MeanVarianceNormalization", ["x"], ["y"])
+    graph = model([alone], [value("x", lens)], [value("y", lens)], opset=13)
+    assert genrw("run", saved(tmp_path, graph), "--check").status == 0
+    function = helper.make_function("own", "Norm", ["x"], ["y"], [alone], [helper.make_opsetid("", 13)])
+    call = helper.make_node("Norm", ["x"], ["y"], domain="own")
+    path = saved(tmp_path, model([call], [value("x", lens)], [value("y", lens)], opset=13, functions=[function]))
+    assert genrw("run", path, "--check").status == 0
 
 
 def test_import_writes_a_program_and_its_constants(genrw: Command, scaled_file: Path, tmp_path: Path) -> None:
@@ -243,6 +290,19 @@ def test_a_form_that_is_not_supported(genrw: Command, tmp_path: Path) -> None:
     constants = {"ratio": np.float32(0.5), "training": np.bool_(True)}
     path = saved(tmp_path, model(nodes, [value("x", [4])], [value("y", [4])], constants))
     assert "`Dropout` (node `the drop`) cannot be imported: this form is not supported" in refused(genrw, path)
+
+
+def test_a_value_that_is_needed_now_is_asked_for_by_name(genrw: Command, tmp_path: Path) -> None:
+    inputs = [value("x", [1, 3, 1]), value("axes", [1], TensorProto.INT64)]
+    proto = model([helper.make_node("Squeeze", ["x", "axes"], ["y"])], inputs, [value("y", ["a", "b"])])
+    path = saved(tmp_path, proto)
+    assert "`Squeeze` cannot be imported: a shape depends on the value of the input `axes`" in refused(genrw, path)
+    assert "`--input axes=FILE.npy`" in refused(genrw, path)
+    np.save(tmp_path / "axes.npy", np.int32([0]))
+    said = refused(genrw, path, "--input", f"axes={tmp_path / 'axes.npy'}")
+    assert "the array given for the input `axes` holds int32{1}, not int64{1}" in said
+    np.save(tmp_path / "axes.npy", np.int64([0]))
+    assert genrw("run", path, "--input", f"axes={tmp_path / 'axes.npy'}", "--check").status == 0
 
 
 def test_a_truncated_file(genrw: Command, tmp_path: Path, scaled_file: Path) -> None:
