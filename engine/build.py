@@ -81,7 +81,7 @@ def build_module(
     schedule = header.get("schedule", {})
     context = {
         "target": library.target(target),
-        "schedule": library.schedule_record(schedule),
+        "schedule": library.schedule_record(schedule, None if fragment else module.span),
     }
     modules = modules or {module.name: module}
     check_calls(module, modules)

@@ -4,19 +4,23 @@ its parameters."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from genrw.grammar.diagnostics import GenrwError
 
 
 @dataclass(frozen=True)
 class Record:
-    """Named values with `.member` access for expressions; equal when their values are."""
+    """Named values with `.member` access for expressions; equal when their values are. `absent` makes the error for a
+    value that the record lacks, where that is nobody's fault who asks for it."""
 
     items: tuple[tuple[str, Any], ...]
+    absent: Callable[[str], GenrwError] | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Record:
-        return cls(tuple(values.items()))
+    def of(cls, values: Mapping[str, Any], absent: Callable[[str], GenrwError] | None = None) -> Record:
+        return cls(tuple(values.items()), absent)
 
     def member(self, name: str) -> object:
         for key, value in self.items:

@@ -459,6 +459,9 @@ def find_member(value: Value, name: str, span: Span) -> Any:
         if name in value:
             return value[name]
         raise error(f"there is no member `{name}`", span, did_you_mean(name, value))
+    absent = getattr(value, "absent", None)
+    if absent is not None:
+        raise absent(name)
     if hasattr(type(value), "member"):
         raise error(f"{describe(value)} has no member `{name}`", span)
     raise error(f"{describe(value)} has no members, so no `{name}`", span)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from genrw.engine.context import EMPTY, Record
@@ -31,6 +31,7 @@ from genrw.grammar.rw_tree import (
     RuleFile,
     TargetDecl,
 )
+from genrw.grammar.source import Span
 
 ROLES = {
     "pointwise": "computes each element from the operands' elements at the same index",
@@ -200,6 +201,15 @@ class Target:
         return self.values[name]
 
 
+def _unscheduled(listing: Span, name: str) -> GenrwError:
+    """The error for what a schedule lacks, in a program that was written behind the choice of its schedule."""
+    return error(
+        f"lowering this program takes a schedule with `{name}`",
+        listing,
+        f"begin it with a header: @module NAME [stage=…, schedule={{{name}=…, …}}]",
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Library:
     """Everything that a set of `.rw` files declares. `foreign` names the operators that did not come with genrw."""
@@ -322,9 +332,18 @@ class Library:
         """A schedule without the entries that say what they are by default."""
         return {k: v for k, v in schedule.items() if k not in self.schedule_defaults or v != self.schedule_defaults[k]}
 
-    def schedule_record(self, schedule: Mapping[str, Any]) -> Record:
-        """A kernel's schedule as rules see it; without entries where there is none."""
-        return Record.of({**self.schedule_defaults, **schedule}) if schedule else EMPTY
+    def schedule_record(self, schedule: Mapping[str, Any], listing: Span | None = None) -> Record:
+        """A kernel's schedule as rules see it; without entries where there is none. `listing` is the text of a program
+        that begins behind the choice of its schedule: what the schedule lacks is missing there."""
+        absent = partial(_unscheduled, listing) if listing is not None else None
+        if schedule:
+            return Record.of({**self.schedule_defaults, **schedule}, absent)
+        return EMPTY if absent is None else Record.of({}, absent)
+
+    def is_scheduled(self, stage: str) -> bool:
+        """Do programs at a stage have a schedule?"""
+        chosen = [self.stages.index(s) for op in self.kernel_operators for s in op.decl.stages if s in self.stages]
+        return stage in self.stages and bool(chosen) and self.stages.index(stage) >= max(chosen)
 
     def members_of(self, class_name: str) -> frozenset[str] | None:
         """The operators of a class or role; None if there is no such class."""

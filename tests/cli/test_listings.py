@@ -1,0 +1,79 @@
+"""Programs that are written at a later stage: what they leave out, and memory that does not do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commands import Command
+
+SEED = Path(__file__).parents[1] / "grammar" / "data" / "seed"
+SCHEDULE = "schedule={algo=block, block_size=256, lanes=256, vector=1, share=1, steps=1, grid=1}"
+WAVES = {"gfx942": 4, "gfx90a": 4, "gfx1100": 8, "gfx1201": 8, "sm_90": 8}
+
+PARAMETERS = "x = @param:x -> {256}\nz_output = @param:z_output -> {1}\n"
+BODIES = {
+    "blockwise": "g = gridwise_reduce[op=sum, algo=block, reduce_elements=256, block_size=256](x, lds)\ns = copy(g, z_output)\n",
+    "lanewise": "i = local_id()\nv = load(x, i)\nd = dpp_reduce[op=sum](v)\n"
+    "r = reduce_waves[op=sum](d, lds)\nw = workgroup_id()\ns = store(z_output, w, r)\n",
+    "final": "i = local_id()\nv = read(x, i)\nd = dpp_reduce[op=sum](v)\n"
+    "r = reduce_waves[op=sum](d, lds)\nw = workgroup_id()\ns = write(z_output, w, r)\n",
+}
+
+
+def listing(stage: str, target: str, elements: int) -> str:
+    """A block's sum, through so many elements of workgroup memory."""
+    header = (
+        f"@module m [stage={stage}, target={target}, {SCHEDULE}, space={{256}}, axes={{0}}, outputs={{z_output=y}}]\n"
+    )
+    memory = f"lds = lds_allocate[shape={{float, {{{elements}}}}}]\n"
+    return header + PARAMETERS + memory + BODIES[stage] + "@return(s)\n"
+
+
+@pytest.mark.parametrize("target", WAVES)
+@pytest.mark.parametrize("stage", BODIES)
+def test_memory_has_an_element_for_each_wave(genrw: Command, stage: str, target: str) -> None:
+    waves = WAVES[target]
+    assert genrw("lower", "-", stdin=listing(stage, target, waves)).status == 0
+    for elements in (waves // 2, waves - 1, waves + 1, waves * 2):
+        result = genrw("lower", "-", stdin=listing(stage, target, elements))
+        assert (result.status, result.out) == (2, "")
+        assert "one element for each" in result.err
+        assert result.err.startswith("<stdin>:"), result.err
+        assert "^^^" in result.err
+
+
+def test_memory_for_parts_of_rows_is_large_enough(genrw: Command) -> None:
+    text = (
+        "@module m [stage=lanewise, target=gfx942, schedule={algo=columns, block_size=256, lanes=16, vector=4, share=4, "
+        "steps=1, grid=1}, space={16, 64}, axes={0}, outputs={z_output=y}]\n"
+        "x = @param:x -> {16, 64}\nz_output = @param:z_output -> {1, 64}\n"
+        "lds = lds_allocate[shape={float, {511}}]\ni = local_id()\nj = imul(i, 4)\n"
+        "v = vector_load[size=4](x, j)\nr = reduce_parts[op=sum](v, lds)\ns = vector_store(z_output, j, r)\n@return(s)\n"
+    )
+    result = genrw("lower", "-", stdin=text)
+    assert result.status == 2
+    assert "8:5: error: lds of shape {511} is too small for lanes that meet" in result.err
+
+
+@pytest.mark.parametrize(
+    ("name", "entry"), [("gridwise_after", "lanes"), ("lanewise_before", "steps"), ("lanewise_after", "block_size")]
+)
+@pytest.mark.parametrize("command", ["lower", "emit", "run"])
+def test_a_schedule_that_is_missing_is_asked_for_in_the_listing(
+    genrw: Command, name: str, entry: str, command: str
+) -> None:
+    path = SEED / f"{name}.gen"
+    result = genrw(command, path)
+    assert (result.status, result.out) == (2, "")
+    assert f"{path}:1:1: error: lowering this program takes a schedule with `{entry}`" in result.err
+    assert "@module NAME [stage=…, schedule={" in result.err
+
+
+def test_an_entry_of_a_schedule_that_is_missing(genrw: Command) -> None:
+    text = "@module m [stage=lanewise, target=gfx942, schedule={algo=flat, grid=1}]\n" + (
+        SEED / "lanewise_after.gen"
+    ).read_text(encoding="utf-8")
+    result = genrw("lower", "-", stdin=text)
+    assert result.status == 2
+    assert "<stdin>:1:1: error: lowering this program takes a schedule with `block_size`" in result.err
