@@ -10,7 +10,7 @@ import numpy as np
 
 from genrw.engine.arrays import Values
 from genrw.engine.functions import Misuse
-from genrw.engine.types import Type
+from genrw.engine.types import Type, packed_strides
 
 MISSING = -1
 """The index of an element that does not exist."""
@@ -73,9 +73,10 @@ class Memory:
         if self.type.strides is None or not self.type.elements:
             return indices
         outside = (indices < 0) | (indices >= self.type.elements)
-        places = np.unravel_index(np.where(outside, 0, indices), self.type.lens)
-        strides = self.type.layout
-        offsets = sum((p * s for p, s in zip(places, strides, strict=True)), np.zeros_like(indices))
+        places = np.where(outside, 0, indices)
+        packed = zip(packed_strides(self.type.lens), self.type.lens, self.type.layout, strict=True)
+        # not by np.unravel_index: numpy 2.4 gets arrays of several axes and more than 8192 elements wrong
+        offsets = sum((places // step % n * stride for step, n, stride in packed), np.zeros_like(indices))
         # an index out of range becomes an offset out of range
         beyond = np.where(indices < 0, indices + self.origin, indices + self.length)
         return np.where(outside, beyond, offsets)

@@ -16,7 +16,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -119,6 +119,7 @@ class Worker:
         self.pipe.send(("count", "elements left out", sum(int((~s).sum()) for s in found.sure.values())))
 
     def tell(self, number: int, trial: Trial, fault: Fault) -> None:
+        trial = replace(trial, schedule=fault.schedule, forced=False)
         if signature(fault) not in self.known:
             on_device = "GPU" in fault.kind
             trial, fault = shrunk(

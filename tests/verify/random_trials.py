@@ -55,10 +55,11 @@ class Trial:
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong: `kind` tells faults apart, `text` is the message."""
+    """What is wrong: `kind` tells faults apart, `text` is the message, `schedule` what was taken of those legal."""
 
     kind: str
     text: str
+    schedule: Mapping[str, Any] | None = None
 
 
 class Rejected(Exception):
@@ -76,18 +77,21 @@ class Lowered:
     wanted: Arrays
     sure: Arrays
 
-    def fault(self, results: Arrays, kind: str) -> Fault | None:
+    def fault(self, kind: str, text: str) -> Fault:
+        return Fault(kind, text, self.trial.schedule)
+
+    def wrong(self, results: Arrays, kind: str) -> Fault | None:
         """What is wrong with results."""
         if list(results) != list(self.wanted):
-            return Fault(kind, f"the results are {list(results)}, not {list(self.wanted)}")
+            return self.fault(kind, f"the results are {list(results)}, not {list(self.wanted)}")
         for name, node in self.program.results.items():
             got, want = results[name], self.wanted[name]
             if got.shape != want.shape:
-                return Fault(kind, f"{name} has lens {list(got.shape)}, not {list(want.shape)}")
+                return self.fault(kind, f"{name} has lens {list(got.shape)}, not {list(want.shape)}")
             dtype = node.type.dtype
             message = compare(np.where(self.sure[name], got, want.astype(got.dtype)), want, dtype)
             if message:
-                return Fault(kind, f"{name} {message}")
+                return self.fault(kind, f"{name} {message}")
         return None
 
 
@@ -262,7 +266,9 @@ def lowered_trials(trials: Sequence[Trial], library: Library) -> list[Lowered | 
     faults: dict[int, Fault] = {}
     units = {i: replace(b.program.units[0].kernels[0], name=f"p{i}") for i, b in found.items()}
     current = {i: Unit((module,)) for i, module in units.items()}
-    for stage in library.stages if found else ():
+    for stage in library.stages:
+        if not found:
+            break
         program = next(iter(found.values())).program.with_units(tuple(current.values()))
         try:
             lowered = program.lower(stage)
@@ -339,7 +345,7 @@ def _printed(found: Lowered, unit: Unit) -> Fault | None:
     try:
         found.kernels = found.program.kernels()
     except Exception as problem:
-        return Fault(_kind(problem, "refused to print", "in printing"), str(problem))
+        return found.fault(_kind(problem, "refused to print", "in printing"), str(problem))
     return None
 
 
@@ -347,8 +353,8 @@ def _interpreted(found: Lowered, unit: Unit, stage: str) -> Fault | None:
     try:
         results = replace(found.program, units=(unit,)).run(found.inputs, "interpret")
     except Exception as problem:
-        return Fault(_kind(problem, f"cannot be interpreted at {stage}", f"at {stage}"), str(problem))
-    return found.fault(results, f"wrong at {stage}")
+        return found.fault(_kind(problem, f"cannot be interpreted at {stage}", f"at {stage}"), str(problem))
+    return found.wrong(results, f"wrong at {stage}")
 
 
 def compiled(trials: list[Lowered], *, cache: bool = False) -> Iterator[tuple[Lowered, list[HostProgram] | Fault]]:
@@ -358,7 +364,7 @@ def compiled(trials: list[Lowered], *, cache: bool = False) -> Iterator[tuple[Lo
         yield from [(t, [next(programs) for _ in t.kernels]) for t in trials]
     except GenrwError as problem:
         if len(trials) == 1:
-            yield trials[0], Fault("does not compile", str(problem))
+            yield trials[0], trials[0].fault("does not compile", str(problem))
             return
         middle = len(trials) // 2
         yield from compiled(trials[:middle], cache=cache)
@@ -369,7 +375,7 @@ def host_fault(found: Lowered, kernels: list[HostProgram]) -> Fault | None:
     """What is wrong with the results of the kernels on the CPU."""
     for order in ORDERS:
         results = HostSequence(kernels, found.program)(found.inputs, threads=2, order=order)
-        fault = found.fault(dict(results), "wrong on the CPU")
+        fault = found.wrong(dict(results), "wrong on the CPU")
         if fault is not None:
             return replace(fault, text=f"{fault.text} (order {order})")
     return None
@@ -384,7 +390,7 @@ def device_fault(found: Lowered, library: Library) -> Fault | None:
         try:
             compile_amd(kernel.text, arch, kernel.wave_size, kernel.name)
         except GenrwError as problem:
-            return Fault("does not compile for the GPU", str(problem))
+            return found.fault("does not compile for the GPU", str(problem))
     return None
 
 

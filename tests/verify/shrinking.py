@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -36,10 +36,10 @@ def signature(fault: Fault) -> str:
 
 
 def shrunk(trial: Trial, fault: Fault, first_fault: Try, seconds: float) -> tuple[Trial, Fault]:
-    """The smallest trial with a fault of the same signature that is found in so many seconds."""
-    until, wanted = time.monotonic() + seconds, signature(fault)
+    """The smallest trial with a fault of the same signature that is found in so many seconds of a processor."""
+    until, wanted = _spent() + seconds, signature(fault)
     smaller: Iterator[Trial] = iter(_smaller(trial))
-    while time.monotonic() < until:
+    while _spent() < until:
         candidate = next(smaller, None)
         if candidate is None:
             break
@@ -51,6 +51,11 @@ def shrunk(trial: Trial, fault: Fault, first_fault: Try, seconds: float) -> tupl
             trial, fault = candidate, found
             smaller = iter(_smaller(trial))
     return trial, fault
+
+
+def _spent() -> float:
+    """Seconds that a processor has worked for this process and the compilers that it called."""
+    return sum(os.times()[:4])
 
 
 def _smaller(trial: Trial) -> Iterator[Trial]:
