@@ -106,7 +106,8 @@ class _Cutter:
         given: list[int] = []
         for i in self._inside(kernel):
             node = self.graph.nodes[i]
-            if node.op == self.input or (i in self.plan.owner and i not in kernel.outputs):
+            stored = i in self.plan.owner and i not in kernel.outputs and not self.graph.given[i]
+            if node.op == self.input or stored:
                 made[i] = self._parameter(i)
                 given.append(i)
             else:
