@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from operator import lt
 from typing import Any
 
+from genrw.engine.arities import NARROW, Arities, rest_counts
 from genrw.engine.encode import ASKING, Encoded, Spans, encode
 from genrw.engine.expr import member_uses
 from genrw.engine.facts import RANGE_FACTS, encode_facts
 from genrw.engine.library import Library, Operator
 from genrw.engine.relevance import built_operators
-from genrw.engine.variants import leaves, nodes, rest_counts, variants
+from genrw.engine.variants import leaves, nodes, spelled
 from genrw.grammar.rw_tree import NumberPattern, RuleDecl
 
 RULES = "rules"
 """The egglog ruleset that the rules are in."""
 
-NARROW = 4
-"""Operands up to which terms and rules have one ruleset."""
-
-_DEMANDS_EACH = 1 << 20
+_DEMANDS_EACH, _ORDERS_EACH = 1 << 36, 1 << 16
 
 _GAP = 1 << 10
 """How far apart rules are placed, so that a rule can be added between two others and these keep their places."""
+
+
+@dataclass(frozen=True)
+class Needed:
+    """Encoded rules, and the numbers of operands for which an e-graph that runs them needs tables."""
+
+    encoded: tuple[Encoded, ...]
+    arities: frozenset[int]
 
 
 class Encodings:
@@ -77,8 +84,14 @@ class Encodings:
         """The rule as it was when it was encoded: its text may have stood elsewhere."""
         return self._origins.get(rule.name, rule)
 
-    def of(self, rules: Iterable[RuleDecl], arities: frozenset[int], operators: frozenset[str]) -> list[Encoded]:
-        """Rules, and the facts that they ask for, for terms of some numbers of operands; `operators` can appear."""
+    def needed(self, rules: Iterable[RuleDecl], operators: frozenset[str], arities: Arities) -> Needed:
+        """What an e-graph needs to run rules, on terms of some numbers of operands; `operators` can appear."""
+        encoded = tuple(self._of(rules, arities, operators))
+        widths = arities.all(self.library, operators).union(range(NARROW + 1), *(e.arities for e in encoded))
+        return Needed(encoded, widths)
+
+    def _of(self, rules: Iterable[RuleDecl], arities: Arities, operators: frozenset[str]) -> list[Encoded]:
+        """Rules, and the facts that they ask for."""
         rules = tuple(map(self.origin, rules))
         encoded = [e for rule in rules for e in self._rule(rule, arities, operators)]
         if any(_uses_ranges(rule) for rule in rules):
@@ -86,26 +99,27 @@ class Encodings:
             encoded += [e for operator in present for e in self._facts_of(operator)]
         return encoded
 
-    def _rule(self, rule: RuleDecl, arities: frozenset[int], operators: frozenset[str]) -> tuple[Encoded, ...]:
-        counts = rest_counts(rule, self.library, arities, operators)
-        key = (rule.name, counts)
-        if key not in self._rules:
-            self._rules[key] = self._encoded(rule, counts)
-        return self._rules[key]
+    def _rule(self, rule: RuleDecl, arities: Arities, operators: frozenset[str]) -> Iterator[Encoded]:
+        for direction, counts in enumerate(rest_counts(rule, self.library, arities, operators)):
+            for count in counts:
+                key = (rule.name, direction, count)
+                if key not in self._rules:
+                    self._rules[key] = self._encoded(rule, direction, count)
+                yield from self._rules[key]
 
-    def _encoded(self, rule: RuleDecl, counts: tuple[tuple[int, ...], ...]) -> tuple[Encoded, ...]:
+    def _encoded(self, rule: RuleDecl, direction: int, count: int) -> tuple[Encoded, ...]:
         place = self._places[rule.name]
+        number = _numbers(place)[direction]
+        first = place * _DEMANDS_EACH + (2 * count + direction) * _ORDERS_EACH
         encoded = []
-        for i, variant in enumerate(variants(rule, self.library, counts)):
-            number = _numbers(place)[variant.key != rule.name]
+        for i, variant in enumerate(spelled(rule, self.library, direction, count)):
             if number not in self.keys:
                 self.keys[number] = variant.key
                 self.builds[number] = built_operators(rule, variant.key, self.library)
-            demands = place * _DEMANDS_EACH + i
             widest = max((len(node.operands) for node in nodes(variant.left)), default=0)
             ruleset = for_arity(RULES, widest)
             kept = self.watched, self.recorded
-            encoded.append(encode(variant, demands, number, self.library, self.spans, ruleset, *kept))
+            encoded.append(encode(variant, first + i, number, self.library, self.spans, ruleset, *kept))
         return tuple(encoded)
 
     def _facts_of(self, operator: Operator) -> tuple[Encoded, ...]:

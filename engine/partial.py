@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from genrw.engine.answers import View
+from genrw.engine.arities import Arities, rest_counts
 from genrw.engine.encode import TYPE
 from genrw.engine.enode import ENode
 from genrw.engine.expr import free_names, member_uses
@@ -21,7 +22,7 @@ from genrw.engine.library import Library
 from genrw.engine.lint.sides import conditions
 from genrw.engine.stage import Saturated
 from genrw.engine.types import Type
-from genrw.engine.variants import Variant, nodes, pattern_operators, rest_counts, variants
+from genrw.engine.variants import Variant, nodes, pattern_operators, variants
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Const, Expr, Name
 from genrw.grammar.rw_tree import AttributePattern, Binding, NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
@@ -76,7 +77,7 @@ def why_not(library: Library, rule: RuleDecl, graph: Saturated, module: Module) 
     operators = frozenset(
         name for side in (rule.left, rule.right) for n in nodes(side) for name in pattern_operators(n, rule, library)
     )
-    counts = rest_counts(rule, library, frozenset(range(_WIDEST + 1)), operators)
+    counts = rest_counts(rule, library, Arities.up_to(_WIDEST), operators)
     for variant in variants(rule, library, counts):
         search.look(variant)
     best = search.best

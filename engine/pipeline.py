@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from genrw.engine.answers import RuleUse
+from genrw.engine.arities import Arities, program_arities, term_arities
 from genrw.engine.encode import Encoded
 from genrw.engine.encodings import Encodings
 from genrw.engine.enode import ENode
@@ -23,7 +24,6 @@ from genrw.engine.relevance import relevant_rules
 from genrw.engine.space import space_record, with_space
 from genrw.engine.stage import Saturated, StageEngine
 from genrw.engine.structure import unit_key
-from genrw.engine.variants import term_arities
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.moved import told_again
 from genrw.grammar.rw_tree import RuleDecl
@@ -31,7 +31,7 @@ from genrw.grammar.rw_tree import RuleDecl
 DEFAULT_POLICY = "cost"
 _ENGINES_KEPT = 64
 _EngineKey = tuple[str, frozenset[int], tuple[Encoded, ...]]
-_Asked = tuple[str, bool, frozenset[str], frozenset[int]]
+_Asked = tuple[str, bool, frozenset[str], Hashable]
 _LOWERED_KEPT = 1024
 
 
@@ -182,13 +182,13 @@ class Pipeline:
 
     def engine(self, stage: str, strict: bool, modules: Sequence[Module]) -> StageEngine:
         """The engine of a stage for modules; the ones used last are kept, and serve all programs of the same rules."""
-        nodes = [node for module in modules for node in module.nodes]
-        arities = frozenset(len(node.operands) for node in nodes)
-        asked = (stage, strict, frozenset(node.op for node in nodes), arities)
+        operators = frozenset(node.op for module in modules for node in module.nodes)
+        present = program_arities(modules, self.library)
+        asked = (stage, strict, operators, present.key)
         key = self._engine_keys.get(asked)
         engine = self._engines.pop(key, None) if key is not None else None
         if key is None or engine is None:
-            key, rules, reachable = self._needed(*asked)
+            key, rules, reachable = self._needed(stage, strict, operators, present)
             self._engine_keys[asked] = key
             engine = self._engines.pop(key, None) or self._made_engine(key, rules, reachable)
         self._engines[key] = engine
@@ -202,13 +202,12 @@ class Pipeline:
             engine.prepare()
 
     def _needed(
-        self, stage: str, strict: bool, operators: frozenset[str], present: frozenset[int]
+        self, stage: str, strict: bool, operators: frozenset[str], present: Arities
     ) -> tuple[_EngineKey, list[RuleDecl], frozenset[str]]:
         """What tells an engine apart, its encoded rules above all; these rules, and the operators that can appear."""
         rules, reachable = relevant_rules(self.library, self._rules(stage, strict), operators)
-        arities = term_arities(rules, present)
-        encoded = self._encodings.of(rules, arities, reachable)
-        return (stage, arities, tuple(encoded)), [self._encodings.origin(rule) for rule in rules], reachable
+        needed = self._encodings.needed(rules, reachable, term_arities(self.library, rules, present))
+        return (stage, needed.arities, needed.encoded), [self._encodings.origin(rule) for rule in rules], reachable
 
     def _made_engine(self, key: _EngineKey, rules: Sequence[RuleDecl], reachable: frozenset[str]) -> StageEngine:
         found = self._outdated(key)

@@ -8,11 +8,12 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from genrw.engine.answers import RuleUse
+from genrw.engine.arities import NARROW, program_arities, term_arities
 from genrw.engine.bindings import egg
 from genrw.engine.declared import Declared
 from genrw.engine.encode import (
@@ -26,7 +27,7 @@ from genrw.engine.encode import (
     constructor,
     demand_table,
 )
-from genrw.engine.encodings import NARROW, RULES, Encodings, for_arity, rulesets
+from genrw.engine.encodings import RULES, Encodings, Needed, for_arity, rulesets
 from genrw.engine.enode import ENode
 from genrw.engine.faults import fault, is_fault
 from genrw.engine.graph import GraphFacts
@@ -35,7 +36,6 @@ from genrw.engine.ir import Module
 from genrw.engine.library import Library
 from genrw.engine.recording import CLASS, OPERATOR, Application, applications
 from genrw.engine.unfinished import Work, graph_text, keep
-from genrw.engine.variants import term_arities
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.rw_tree import RuleDecl
 from genrw.grammar.source import NOWHERE
@@ -174,6 +174,7 @@ class StageEngine:
         self._outdated = outdated
         self._nodes = self._rows = 0
         self._pushed = self._used = False
+        self._served: set[Hashable] = set()
 
     @property
     def arities(self) -> frozenset[int]:
@@ -182,11 +183,9 @@ class StageEngine:
 
     # ---- declarations
 
-    def _declare(self, present: frozenset[int]) -> None:
-        """An e-graph with all rules, for programs with operations of `present` numbers of operands."""
-        arities = term_arities(self.rules, present)
-        encoded = self.encodings.of(self.rules, arities, self.operators)
-        arities = arities.union(*(e.arities for e in encoded))
+    def _declare(self, needed: Needed) -> None:
+        """An e-graph with all that is needed."""
+        encoded, arities = needed.encoded, needed.arities
         self.encoded = {e.number: e for e in encoded}
         own = {e.key for e in encoded}
         self.keys = {number: key for number, key in self.encodings.keys.items() if key in own}
@@ -317,12 +316,22 @@ class StageEngine:
 
     def _start(self, batch: _Batch) -> tuple[Interner, dict[int, int]]:
         """An e-graph that has all rules and nothing else, and the numbers that attributes and values have in it."""
-        present = frozenset(len(n.operands) for m in batch.modules for n in m.nodes)
-        if not present <= self.arities:
-            self._declare(present)
+        self._provide(batch.modules)
         self._empty()
         self._used = True
         return Interner(list(batch.contexts)), _number_nodes(batch.modules)
+
+    def _provide(self, modules: Sequence[Module]) -> None:
+        """Declare what the terms of modules need, if the e-graph does not have it."""
+        present = program_arities(modules, self.library)
+        if present.key in self._served:
+            return
+        needed = self.encodings.needed(self.rules, self.operators, term_arities(self.library, self.rules, present))
+        needed = replace(needed, arities=needed.arities.union(len(n.operands) for m in modules for n in m.nodes))
+        if not (needed.arities <= self.arities and set(self.encoded.values()).issuperset(needed.encoded)):
+            self._served.clear()
+            self._declare(needed)
+        self._served.add(present.key)
 
     def prepare(self) -> None:
         """Clear away what the last run left, if there was one: the next run then begins sooner."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from genrw.engine.defaults import written_out
@@ -20,8 +20,6 @@ from genrw.grammar.rw_tree import (
     VarPattern,
 )
 
-_FEW = 4
-
 
 @dataclass(frozen=True)
 class Variant:
@@ -36,96 +34,38 @@ class Variant:
 
 
 def variants(rule: RuleDecl, library: Library, counts: tuple[tuple[int, ...], ...]) -> Iterator[Variant]:
-    """All variants of a rule, of each direction with as many rest operands as `rest_counts` gives for it."""
-    for (key, left, right), numbers in zip(_directions(rule), counts, strict=True):
-        left, right = written_out(left, library), written_out(right, library)
-        first = Variant(rule, key, left, right, rule.guard, rule.with_)
-        rest = _rest_name(left)
+    """All variants of a rule, of each direction with as many rest operands as `counts` says for it."""
+    for direction, numbers in enumerate(counts):
         for count in numbers:
-            spelled = _spell(first, rest, count) if rest is not None else first
-            for ordered in _orders(spelled.left, library, _order_free(rule)):
-                yield replace(spelled, left=ordered)
+            yield from spelled(rule, library, direction, count)
 
 
-def rest_counts(
-    rule: RuleDecl, library: Library, arities: frozenset[int], operators: frozenset[str]
-) -> tuple[tuple[int, ...], ...]:
-    """For each direction of a rule, how many operands its rest variable can stand for; 0 where it has none.
-
-    `arities` are the numbers of operands that terms have, `operators` those that can appear.
-    """
-    found = []
-    for _, left, _ in _directions(rule):
-        rest = _rest_name(left)
-        found.append((0,) if rest is None else tuple(_rest_counts(left, rest, rule, library, arities, operators)))
-    return tuple(found)
+def spelled(rule: RuleDecl, library: Library, direction: int, count: int) -> Iterator[Variant]:
+    """The variants of one direction of a rule whose rest variable, if it has one, stands for so many operands."""
+    key, left, right = directions(rule)[direction]
+    left, right = written_out(left, library), written_out(right, library)
+    variant = Variant(rule, key, left, right, rule.guard, rule.with_)
+    rest = rest_name(left)
+    if rest is not None:
+        variant = _spell(variant, rest, count)
+    for ordered in _orders(variant.left, library, _order_free(rule)):
+        yield replace(variant, left=ordered)
 
 
-def term_arities(rules: Iterable[RuleDecl], present: frozenset[int]) -> frozenset[int]:
-    """How many operands terms can have where rules act on programs with operations of `present` numbers of operands.
-
-    Up to a few, all numbers are among them, so that programs share engines.
-    """
-    directions = [sides for rule in rules for sides in _directions(rule)]
-    written = {len(node.operands) for _, left, _ in directions for node in nodes(left)}
-    few = [n for n in present if n <= _FEW]
-    most = max([_power_of_two(max(present, default=0)), *written])
-    found = written | present | set(range(max([_power_of_two(max(few, default=0)), *written]) + 1))
-    size = 0
-    while size < len(found):
-        size = len(found)
-        for _, left, right in directions:
-            found |= {n for n in _made_arities(left, right, found) if n <= most}
-    return frozenset(found)
-
-
-def _power_of_two(number: int) -> int:
-    """The next power of two that is no smaller; 0 for 0."""
-    return 1 << (number - 1).bit_length() if number > 0 else 0
-
-
-def _made_arities(left: Pattern, right: Pattern, arities: Iterable[int]) -> set[int]:
-    """The numbers of operands of what a rule makes of terms with some numbers of operands."""
-    rest = _rest_name(left)
-    if rest is None:
-        return {len(node.operands) for node in nodes(right)}
-    others = len(_rest_owner(left, rest).operands) - 1
-    counts = [n - others for n in arities if n >= others]
-    return {len(spelled.operands) for n in counts for spelled in nodes(_spell_pattern(right, rest, n))}
-
-
-def _directions(rule: RuleDecl) -> list[tuple[str, Pattern, Pattern]]:
+def directions(rule: RuleDecl) -> list[tuple[str, Pattern, Pattern]]:
     """Key, left and right side of each direction of a rule."""
     forwards = [(rule.name, rule.left, rule.right)]
     return [*forwards, (f"{rule.name}/reverse", rule.right, rule.left)] if rule.both_ways else forwards
 
 
-def _rest_name(left: Pattern) -> str | None:
+def rest_name(left: Pattern) -> str | None:
     """The variable that stands for the rest of an operator's operands, if the pattern has one."""
     return next((p.name for p in leaves(left) if isinstance(p, VarPattern) and p.rest), None)
 
 
-def _rest_owner(left: Pattern, rest: str) -> OpPattern:
+def rest_owner(left: Pattern, rest: str) -> OpPattern:
     """The node that a rest variable is an operand of."""
     return next(n for n in nodes(left) if any(isinstance(o, VarPattern) and o.name == rest for o in n.operands))
-
-
-def _rest_counts(
-    left: Pattern, rest: str, rule: RuleDecl, library: Library, arities: frozenset[int], operators: frozenset[str]
-) -> list[int]:
-    """How many operands a rest variable can stand for: what the operators that it is an operand of take."""
-    owner = _rest_owner(left, rest)
-    others = len(owner.operands) - 1
-    class_name = next((b.value.name for b in rule.for_ if b.name == owner.op and isinstance(b.value, Name)), None)
-    names = library.members_of(class_name) if class_name is not None else None
-    if names is None:
-        return sorted(n - others for n in arities if n >= others)
-    counts: set[int] = set()
-    for name in names & operators:
-        operator = library.operator(name)
-        least = len(operator.fixed)
-        counts.update([n for n in arities if n >= least] if operator.variadic is not None else [least])
-    return sorted(c - others for c in counts if c - others > 0)
 
 
 def pattern_operators(pattern: OpPattern, rule: RuleDecl, library: Library) -> frozenset[str]:

@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from genrw.engine.answers import copied_from
+from genrw.engine.arities import Arities, rest_counts
 from genrw.engine.context import CONTEXT_NAMES
 from genrw.engine.expr import free_names, substitute
 from genrw.engine.library import Library
 from genrw.engine.lint.finding import Finding, finding
 from genrw.engine.lint.sides import Direction
 from genrw.engine.lint.terms import Term, Terms
-from genrw.engine.variants import Variant, nodes, pattern_operators, rest_counts, variants
+from genrw.engine.variants import Variant, nodes, pattern_operators, variants
 from genrw.grammar.expr_tree import Binary, Const, Expr, ListExpr, Name, children
 from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
 
@@ -109,7 +110,7 @@ def _grows(library: Library, rules: Sequence[RuleDecl], others: Sequence[Directi
 
 def _keeps_growing(library: Library, seeds: Sequence[RuleDecl], rules: Sequence[RuleDecl]) -> bool:
     operators = frozenset().union(*(_operators(library, rule) for rule in rules))
-    arities = frozenset(range(_WIDEST + 1))
+    arities = Arities.up_to(_WIDEST)
     counts = {rule.name: rest_counts(rule, library, arities, operators) for rule in rules}
     spelled = [v for rule in rules for v in variants(rule, library, counts[rule.name])]
     names = {rule.name for rule in seeds}

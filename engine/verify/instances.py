@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+from genrw.engine.arities import Arities, rest_counts
 from genrw.engine.build import attribute_problem, complete, input_node
 from genrw.engine.dtypes import DTYPES, in_class
 from genrw.engine.expr import free_names
@@ -14,7 +15,7 @@ from genrw.engine.infer import TypeProblem, infer
 from genrw.engine.ir import Module, Node
 from genrw.engine.library import Library, Operator
 from genrw.engine.types import Type
-from genrw.engine.variants import Variant, pattern_operators, rest_counts, variants
+from genrw.engine.variants import Variant, pattern_operators, variants
 from genrw.engine.verify.attributes import NUMBERS, AttributeDraw, within_domain
 from genrw.engine.verify.choices import Choices
 from genrw.engine.verify.examples import Hint, example_modules, hints
@@ -75,9 +76,7 @@ class Instances:
         self.in_kernel = fusing is not None and stages.index(self.stage) > stages.index(fusing)
         leaves = [op for op in self.library.operators.values() if op.result_sort == "index" and not op.decl.operands]
         self.index_sizes = [op.result_args[0] for op in leaves if op.result_args]
-        counts = rest_counts(
-            self.rule, self.library, frozenset(range(_MOST_OPERANDS + 1)), frozenset(self.library.names)
-        )
+        counts = rest_counts(self.rule, self.library, Arities.up_to(_MOST_OPERANDS), frozenset(self.library.names))
         self.variants = list(variants(self.rule, self.library, counts))
         self.hints = [
             hints(self.library, self.rule, v.left, self.modules) if isinstance(v.left, OpPattern) else []

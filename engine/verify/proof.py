@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from genrw.engine.arities import Arities, rest_counts
 from genrw.engine.expr_walk import free_names, member_uses, substitute
 from genrw.engine.library import Library, Operator
 from genrw.engine.lint.sides import conditions
-from genrw.engine.variants import Variant, nodes, pattern_operators, rest_counts, variants
+from genrw.engine.variants import Variant, nodes, pattern_operators, variants
 from genrw.engine.verify.numbers import FEW, Numbers, Symbols
 from genrw.grammar.expr_tree import Binary, Call, Compare, Const, Expr, IfElse, Member, Name, Unary
 from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
@@ -58,7 +59,7 @@ def prove(library: Library, rule: RuleDecl) -> Proof | None:
     """Prove a rule over indices; None if it is none, or says something that is no formula."""
     if any(b.name not in {n.op for n in nodes(rule.left)} for b in rule.for_) or not _is_of_indices(library, rule):
         return None
-    counts = rest_counts(rule, library, frozenset(range(4)), frozenset(library.names))
+    counts = rest_counts(rule, library, Arities.up_to(3), frozenset(library.names))
     proofs = []
     try:
         for variant in _directions(variants(rule, library, counts)):

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from support import WAVE64, load
 
+from genrw.engine.arities import Arities, program_arities, term_arities
 from genrw.engine.garbage import uncollected
 from genrw.engine.library import Library, build_library
 from genrw.engine.pipeline import Pipeline
 from genrw.engine.stage import StageEngine
-from genrw.engine.variants import term_arities
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import RuleDecl, RuleFile
 
@@ -46,16 +46,31 @@ def test_an_engine_has_the_numbers_of_operands_that_terms_have(library: Library)
 @pytest.mark.parametrize(
     ("rule", "present", "more"),
     [
-        ("concat(xs...) => neg(x)", {7, 9}, {7, 9}),
-        ("concat(x, xs...) => concat(xs...)", {7}, {5, 6, 7}),
-        ("concat(xs...) => concat(a, xs..., b)", {7}, {5, 6, 7, 8}),
-        ("concat(xs...) => rows(neg(xs)..., a)", {6}, {5, 6, 7, 8}),
+        ("concat(xs...) => neg(x)", {7, 9}, {"concat": {7, 9}}),
+        ("concat(x, xs...) => concat(xs...)", {7}, {"concat": {5, 6, 7}}),
+        ("concat(xs...) => concat(a, xs..., b)", {5}, {"concat": {5, 7}}),
+        ("concat(xs...) => effects(neg(xs)..., a)", {6}, {"concat": {6}, "effects": {7}}),
+        ("return(xs...) => effects(xs...)", {3}, {}),
     ],
 )
-def test_rules_make_terms_of_other_numbers_of_operands(rule: str, present: set[int], more: set[int]) -> None:
+def test_rules_make_terms_of_other_numbers_of_operands(
+    library: Library, rule: str, present: set[int], more: dict[str, set[int]]
+) -> None:
     """Up to a few operands, any number; beyond these what is there and what rules make of it, up to a power of two."""
     (declared,) = parse_rw(f"rule r\n  {rule}\n", "test.rw").declarations
-    assert {n for n in term_arities([declared], frozenset(present)) if n > 4} == more
+    assert isinstance(declared, RuleDecl)
+    found = term_arities(
+        library, [declared], Arities({"concat": frozenset(present), "return": frozenset(present)})
+    ).found
+    wide = {name: {n for n in counts if n > 4} for name, counts in found.items()}
+    assert {name: counts for name, counts in wide.items() if counts and name != "return"} == more
+
+
+def test_a_program_says_how_many_operands_its_operators_have(library: Library) -> None:
+    """Those that always have as many say nothing."""
+    text = "x = @param:x -> float{4, 4}\nc = concat[axis=0](x, x, x)\nd = concat[axis=0](c, x)\ny = neg(d)\n@return(y, d)\n"
+    found = program_arities(load(text, WAVE64, library).modules, library)
+    assert found.found == {"concat": {2, 3}, "return": {2}}
 
 
 def test_collection_goes_on_after_an_error() -> None:
