@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import isqrt
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -103,7 +104,8 @@ def _lens(lens: Sequence[int]) -> str:
 def vit(blocks: int = 12, tokens: int = 197, width: int = 768, heads: int = 12, type_: str = "float") -> str:
     """A vision transformer: patches behind a class token, blocks of attention and of an activation, a last norm."""
     g = Graph(type_)
-    patches = g.transpose(g.reshape(g.parameter(1, width, 14, (tokens - 1) // 14), 1, width, tokens - 1), 0, 2, 1)
+    side = isqrt(tokens - 1)
+    patches = g.transpose(g.reshape(g.parameter(1, width, side, side), 1, width, side * side), 0, 2, 1)
     x = g.op("add", g.concat(1, g.parameter(1, 1, width), patches), g.parameter(1, tokens, width))
     for _ in range(blocks):
         x = _attention(g, x, tokens, width, heads)

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -51,6 +51,10 @@ _SUSPECTS = 4
 _SOONER = 4
 _SECONDS_FOR_SUSPECTS = 10.0
 _ALL: Mapping[int, str] = {}
+_LOADED_FACTS = ("ty", "depth", "uses", "fold", "order", "varies")
+"""What is known of each node of a program, in the order of the columns of its row."""
+_COMMUTATIVE = "commutative"
+"""The class of the operators whose operands may stand in either order, beside those that rules name."""
 
 
 @dataclass(frozen=True)
@@ -234,19 +238,20 @@ class StageEngine:
             egg.Relation(sp, "numbers", ["i64", "i64"]),
             *(egg.Relation(sp, name, ["i64", "i64"]) for name in (ACTIVE, FIRED) if self.watched),
             *(egg.Relation(sp, e.recorded.table, list(e.recorded.sorts)) for e in encoded if e.recorded is not None),
-            *(egg.AddRuleset(sp, n) for n in dict.fromkeys(for_arity(_LOAD, k) for k in arities)),
+            egg.AddRuleset(sp, _LOAD),
             *(egg.AddRuleset(sp, n) for n in rulesets(arities)),
         ]
         merges = {"ty": "min", "depth": "min", "uses": "max", "fold": "min", "order": "min", "varies": "min"}
         merges |= {"lo": "max", "hi": "min", "pow2": "max", "size": "min"}
         for name, merge in merges.items():
             commands.append(egg.FunctionCommand(sp, name, egg.Schema(["T"], "i64"), egg.Call(sp, merge, [old, new])))
-        return commands + self._load_rules(sp, arities) + _number_facts(sp) + _numbers_alone(sp, arities)
+        commands += self._load_rules(sp, arities) + _number_facts(sp) + _numbers_alone(sp, arities)
+        return [*commands, _either_order(sp)]
 
     def _load_rules(self, sp: Any, arities: Iterable[int]) -> list[Any]:
         commands: list[Any] = []
-        for k in arities:
-            commands.append(egg.Relation(sp, f"program{k}", ["i64", "String", *["i64"] * (k + 7)]))
+        for k in sorted(k for k in arities if k <= NARROW):
+            commands.append(egg.Relation(sp, f"program{k}", ["i64", "String", *["i64"] * (1 + len(_LOADED_FACTS) + k)]))
             commands.append(self._load_rule(sp, k))
         i, n = egg.Var(sp, "i"), egg.Var(sp, "n")
         fact = egg.Fact(egg.Call(sp, "numbers", [i, n]))
@@ -255,25 +260,28 @@ class StageEngine:
         return commands
 
     def _load_rule(self, sp: Any, arity: int) -> Any:
-        """program<k>(id, op, attributes, type, depth, uses, fold, order, varies, operand ids…) makes the term and its facts."""
-        i, op, a, t, d, u, f, o, v = (egg.Var(sp, n) for n in ("i", "op", "a", "t", "d", "u", "f", "o", "v"))
+        """program<k>(id, op, attributes, facts…, operand ids…) makes the term and its facts."""
+        i, op, a = (egg.Var(sp, n) for n in ("i", "op", "a"))
+        facts = [egg.Var(sp, f"fact {name}") for name in _LOADED_FACTS]
         ids = [egg.Var(sp, f"i{j}") for j in range(arity)]
         terms = [egg.Var(sp, f"x{j}") for j in range(arity)]
         term = egg.Call(sp, constructor(arity), [op, a, *terms])
-        body: list[Any] = [egg.Fact(egg.Call(sp, f"program{arity}", [i, op, a, t, d, u, f, o, v, *ids]))]
+        body: list[Any] = [egg.Fact(egg.Call(sp, f"program{arity}", [i, op, a, *facts, *ids]))]
         body += [egg.Eq(sp, x, egg.Call(sp, "node", [j])) for x, j in zip(terms, ids, strict=True)]
-        head: list[Any] = [egg.Set(sp, "node", [i], term), egg.Set(sp, "ty", [term], t)]
-        head += [egg.Set(sp, "depth", [term], d), egg.Set(sp, "uses", [term], u)]
-        head += [egg.Set(sp, "fold", [term], f), egg.Set(sp, "order", [term], o), egg.Set(sp, "varies", [term], v)]
-        return egg.RuleCommand(egg.Rule(sp, head, body, f"load {arity}", for_arity(_LOAD, arity)))
+        head: list[Any] = [egg.Set(sp, "node", [i], term)]
+        head += [egg.Set(sp, name, [term], value) for name, value in zip(_LOADED_FACTS, facts, strict=True)]
+        return egg.RuleCommand(egg.Rule(sp, head, body, f"load {arity}", _LOAD))
 
     def _members(self) -> dict[str, list[str]]:
         """Which operators belong to the classes that rules name, and the operators' numbers: rows of two tables, no more
         than rules look up, since every run copies them, and no others than are missing."""
         ids = {name: i for i, name in enumerate(self.library.names)}
-        families = {family.name: self.library.family_members(family) for family in self.library.families}
+        families: dict[str, Collection[str]] = {
+            family.name: self.library.family_members(family) for family in self.library.families
+        }
         members = []
-        classes = {name for e in self.encoded.values() for name in e.classes} - self.declared.classes
+        families[_COMMUTATIVE] = {o.name for o in self.library.operators.values() if o.decl.commutative}
+        classes = {_COMMUTATIVE, *(name for e in self.encoded.values() for name in e.classes)} - self.declared.classes
         for name in sorted(classes):
             operators = families.get(name) or self.library.members_of(name) or ()
             members += [f"{name}\t{op}\t{ids[op]}\n" for op in sorted(operators)]
@@ -360,7 +368,9 @@ class StageEngine:
                 for rule, key in self.keys.items()
                 if key != batch.without.get(i)
             ]
+        wide: list[list[list[Any]]] = []
         for context, module in enumerate(batch.modules):
+            below: dict[int, int] = {}
             graph = GraphFacts.of(module, self.library)
             for node in module.nodes:
                 number = ids[id(node)]
@@ -379,9 +389,16 @@ class StageEngine:
                     graph.varies[id(node)],
                     *(ids[id(o)] for o in node.operands),
                 ]
-                rows.setdefault(f"program{len(node.operands)}", []).append("\t".join(map(str, fields)) + "\n")
+                level = below[id(node)] = max((below.get(id(o), 0) for o in node.operands), default=0)
+                if len(node.operands) <= NARROW:
+                    rows.setdefault(f"program{len(node.operands)}", []).append("\t".join(map(str, fields)) + "\n")
+                    continue
+                below[id(node)] += 1
+                if level == len(wide):
+                    wide.append([])
+                wide[level].append(fields)
         self._input(rows)
-        self._load_terms({len(node.operands) for module in batch.modules for node in module.nodes})
+        self._load_terms(wide)
 
     def _input(self, rows: Mapping[str, Sequence[str]]) -> None:
         """Add rows to relations, through files: the fastest way in."""
@@ -403,12 +420,30 @@ class StageEngine:
             operators = (operator.decl for operator in self.library.operators.values())
             raise fault(problem, self.stage, [*self.rules, *operators]) from None
 
-    def _load_terms(self, arities: Iterable[int]) -> None:
-        """Make the terms of all rows, each after its operands; the few of many operands when the others are done."""
+    def _load_terms(self, wide: Sequence[Sequence[Sequence[Any]]]) -> None:
+        """Make the terms of all rows, each after its operands. Those of many operands are made one by one, level by level:
+        a rule for so many would look up each operand, and egglog takes long to plan that."""
         sp = self.encodings.spans(NOWHERE)
-        narrow = egg.Saturate(sp, egg.Run(sp, egg.RunConfig(_LOAD)))
-        wide = [egg.Run(sp, egg.RunConfig(for_arity(_LOAD, k))) for k in sorted(arities) if k > NARROW]
-        self._run(egg.RunSchedule(egg.Saturate(sp, egg.Sequence(sp, [narrow, *wide])) if wide else narrow))
+        narrow = egg.RunSchedule(egg.Saturate(sp, egg.Run(sp, egg.RunConfig(_LOAD))))
+        self._run(narrow)
+        for level in wide:
+            self._run(
+                *(egg.ActionCommand(action) for fields in level for action in self._wide_term(sp, fields)), narrow
+            )
+
+    def _wide_term(self, sp: Any, fields: Sequence[Any]) -> list[Any]:
+        """What makes the term of a row of many operands, and its facts."""
+        number, op, attributes, *others = fields
+        facts, operands = others[: len(_LOADED_FACTS)], others[len(_LOADED_FACTS) :]
+
+        def known(i: int) -> Any:
+            return egg.Call(sp, "node", [egg.Lit(sp, egg.Int(i))])
+
+        head = [egg.Lit(sp, egg.String(op)), egg.Lit(sp, egg.Int(attributes))]
+        term = egg.Call(sp, constructor(len(operands)), [*head, *map(known, operands)])
+        made = [egg.Set(sp, "node", [egg.Lit(sp, egg.Int(number))], term)]
+        values = zip(_LOADED_FACTS, facts, strict=True)
+        return made + [egg.Set(sp, fact, [known(number)], egg.Lit(sp, egg.Int(value))) for fact, value in values]
 
     def _saturate(self, interner: Interner, kernels: int, answered: Answered, reports: list[Any]) -> None:
         """Run rules and answer their demands until nothing changes, within the limits; keeps egglog's reports.
@@ -657,3 +692,15 @@ def _numbers_alone(sp: Any, arities: Iterable[int]) -> list[Any]:
             egg.RuleCommand(egg.Rule(sp, head, body, f"numbers stand alone {arity}", for_arity(RULES, arity)))
         )
     return commands
+
+
+def _either_order(sp: Any) -> Any:
+    """Terms of a commutative operator that differ in the order of operands only are equal. Rules make both orders, each
+    from another match; taken for two values, they would double with each operator above them."""
+    first, second, op, a, x, y, number = (egg.Var(sp, name) for name in ("e", "f", "op", "a", "x", "y", "n"))
+    body = [
+        egg.Eq(sp, first, egg.Call(sp, constructor(2), [op, a, x, y])),
+        egg.Eq(sp, second, egg.Call(sp, constructor(2), [op, a, y, x])),
+        egg.Fact(egg.Call(sp, "member", [egg.Lit(sp, egg.String(_COMMUTATIVE)), op, number])),
+    ]
+    return egg.RuleCommand(egg.Rule(sp, [egg.Union(sp, first, second)], body, "either order", RULES))
