@@ -1,0 +1,139 @@
+"""The work of lowering grows with the program and no faster. Work is counted, not timed: terms, questions, rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import pytest
+from support import WAVE64, load
+
+from genrw.engine.library import Library
+from genrw.engine.pipeline import Pipeline
+from genrw.engine.stage import Saturated, StageEngine
+
+HOST = "host"
+
+
+@dataclass
+class Work:
+    """What the stages of a program did, all together: the terms that they had, the questions that they asked Python, and the
+    rules that they ran, each with the operands that its encodings name."""
+
+    terms: int = 0
+    questions: int = 0
+    rules: int = 0
+
+
+@pytest.fixture
+def work(library: Library, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Work]:
+    """Lowers a program for a target, with nothing remembered, and says what that took."""
+    run = StageEngine.run
+    done = Work()
+
+    def counted(engine: StageEngine, *given: Any) -> Saturated:
+        graph = run(engine, *given)
+        done.terms += sum(map(len, graph.classes.values())) + sum(map(len, graph.replaced.values()))
+        done.questions += sum(graph.answered.demands.values())
+        done.rules += sum(e.inputs + e.outputs + 1 for e in engine.encoded.values())
+        return graph
+
+    def lowered(text: str, target: str) -> Work:
+        done.terms = done.questions = done.rules = 0
+        program = load(text, target, library)
+        Pipeline(library).lower(program.units, library.stages[-1], program.options)
+        return Work(done.terms, done.questions, done.rules)
+
+    monkeypatch.setattr(StageEngine, "run", counted)
+    return lowered
+
+
+def wide_return(results: int) -> str:
+    """Results of different shapes, each of a kernel of its own, and three tensors side by side, for which there are rules of
+    any number of operands."""
+    lines = ["x = @param:x -> float{64, 96}", "y = concat[axis=0](x, x, x)"]
+    lines += [f"x{i} = @param:x{i} -> float{{64, {256 + 4 * i}}}\ny{i} = relu(x{i})" for i in range(results)]
+    return "\n".join([*lines, f"@return(y, {', '.join(f'y{i}' for i in range(results))})"])
+
+
+def chain(length: int) -> str:
+    """One pointwise operation after the other."""
+    calls = ("add({}, b)", "relu({})", "mul({}, 1.5)", "sub(x, {})", "tanh({})")
+    lines = ["x = @param:x -> float{64, 256}", "b = @param:b -> float{256}", "v0 = neg(x)"]
+    lines += [f"v{i + 1} = {calls[i % len(calls)].format(f'v{i}')}" for i in range(length)]
+    return "\n".join([*lines, f"@return(v{length})"])
+
+
+def joined(parts: int) -> str:
+    """Tensors side by side, and what is computed of all."""
+    lines = [f"x{i} = @param:x{i} -> float{{8, 32, 28, 28}}" for i in range(parts)]
+    lines += [f"c = concat[axis=1]({', '.join(f'x{i}' for i in range(parts))})", "y = relu(c)"]
+    return "\n".join([*lines, "@return(y)"])
+
+
+def permuted(rank: int) -> str:
+    """A transpose of many axes: an element's place is a sum of as many terms."""
+    lens, last = [2, 3] * (rank // 2), range(rank)[::-1]
+    lines = [
+        f"x = @param:x -> float{{{prod(lens)}, 8}}",
+        f"r = reshape[dims={{{', '.join(map(str, lens))}, 8}}](x)",
+        f"t = transpose[permutation={{{', '.join(map(str, last))}, {rank}}}](r)",
+    ]
+    return "\n".join([*lines, "y = relu(t)", "@return(y)"])
+
+
+def shifted(times: int) -> str:
+    """Cyclic shifts of height and width, windows cut and put together again."""
+    lines, value = ["x = @param:x -> float{1, 14, 14, 64}"], "x"
+    for i in range(times):
+        for axis in (1, 2):
+            lines += [
+                f"a{i}{axis} = slice[axes={{{axis}}}, starts={{3}}, ends={{14}}]({value})",
+                f"b{i}{axis} = slice[axes={{{axis}}}, starts={{0}}, ends={{3}}]({value})",
+                f"c{i}{axis} = concat[axis={axis}](a{i}{axis}, b{i}{axis})",
+            ]
+            value = f"c{i}{axis}"
+        lines += [
+            f"w{i} = reshape[dims={{1, 2, 7, 2, 7, 64}}]({value})",
+            f"t{i} = transpose[permutation={{0, 1, 3, 2, 4, 5}}](w{i})",
+            f"v{i} = relu(t{i})",
+        ]
+        value = f"v{i}"
+    return "\n".join([*lines, f"@return({value})"])
+
+
+def test_wide_returns_cost_no_rules(work: Callable[[str, str], Work]) -> None:
+    """Each further result costs the same, and rules are spelled out for those numbers of operands only that they meet."""
+    some, twice = work(wide_return(12), WAVE64), work(wide_return(24), WAVE64)
+    assert twice.rules == some.rules
+    assert twice.terms <= 2.1 * some.terms
+    assert twice.questions <= 2.1 * some.questions
+
+
+@pytest.mark.parametrize("target", [WAVE64, HOST])
+def test_chains_cost_as_much_as_they_are_long(work: Callable[[str, str], Work], target: str) -> None:
+    some, twice = work(chain(30), target), work(chain(60), target)
+    assert twice.terms <= 2.1 * some.terms
+    assert twice.questions <= 2.1 * some.questions
+
+
+@pytest.mark.parametrize("target", [WAVE64, HOST])
+def test_concatenations_cost_as_much_as_they_have_parts(work: Callable[[str, str], Work], target: str) -> None:
+    some, twice = work(joined(8), target), work(joined(16), target)
+    assert twice.terms <= 2.4 * some.terms
+    assert twice.questions <= 2.4 * some.questions
+
+
+@pytest.mark.parametrize("target", [WAVE64, HOST])
+def test_sums_of_many_terms_are_not_made_in_all_orders(work: Callable[[str, str], Work], target: str) -> None:
+    some, twice = work(permuted(4), target), work(permuted(8), target)
+    assert twice.terms <= 2.4 * some.terms
+    assert twice.questions <= 2.4 * some.questions
+
+
+@pytest.mark.parametrize("target", [WAVE64, HOST])
+def test_shifts_cost_as_much_as_there_are(work: Callable[[str, str], Work], target: str) -> None:
+    some, twice = work(shifted(1), target), work(shifted(2), target)
+    assert twice.terms <= 3 * some.terms
