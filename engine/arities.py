@@ -72,7 +72,7 @@ def program_arities(modules: Iterable[Module], library: Library) -> Arities:
 
 def term_arities(library: Library, rules: Iterable[RuleDecl], present: Arities) -> Arities:
     """The numbers of operands that terms can have where rules act on programs that have those `present`."""
-    makers = [(rule, *sides) for rule in rules for _, *sides in directions(rule)]
+    makers = [(rule, left, right) for rule in rules for _, left, right in directions(rule)]
     found = {name: set(counts) | _shared(name, counts, library) for name, counts in present.found.items()}
     most = _most(library, makers, found)
     size = -1
@@ -99,7 +99,7 @@ def rest_counts(
 
 
 def _rest_counts(
-    left: OpPattern, rest: str, rule: RuleDecl, library: Library, arities: Arities, operators: frozenset[str]
+    left: Pattern, rest: str, rule: RuleDecl, library: Library, arities: Arities, operators: frozenset[str]
 ) -> list[int]:
     """How many operands a rest variable can stand for: what the operators that it is an operand of take."""
     owner = rest_owner(left, rest)
@@ -118,7 +118,7 @@ def _shared(name: str, counts: Iterable[int], library: Library) -> set[int]:
     return set(range(least, max(_SHARED, _power_of_two(max(few))) + 1)) if few else set()
 
 
-_Maker = tuple[RuleDecl, OpPattern, Pattern]
+_Maker = tuple[RuleDecl, Pattern, Pattern]
 
 
 def _most(library: Library, makers: Iterable[_Maker], found: Mapping[str, set[int]]) -> int:
@@ -141,7 +141,7 @@ def _power_of_two(number: int) -> int:
 
 
 def _made(
-    library: Library, rule: RuleDecl, left: OpPattern, right: Pattern, found: Mapping[str, set[int]]
+    library: Library, rule: RuleDecl, left: Pattern, right: Pattern, found: Mapping[str, set[int]]
 ) -> Iterator[tuple[str, int]]:
     """The operators that take any number of operands and that a rule makes, with the numbers that they have."""
     rest = rest_name(left)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from genrw.grammar.diagnostics import GenrwError, error
 
@@ -88,7 +88,7 @@ def _left_out(node: onnx.NodeProto, version: int, known: Collection[str]) -> lis
 
     if node.op_type in known or node.domain not in _DOMAINS or not defs.has(node.op_type, version, ""):
         return []
-    schema = defs.get_schema(node.op_type, version, "")
+    schema: Any = defs.get_schema(node.op_type, version, "")
     if not (schema.has_function or schema.has_context_dependent_function):
         return []
     given = {a.name for a in node.attribute}

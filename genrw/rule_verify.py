@@ -14,7 +14,6 @@ from typing import Any
 
 from genrw.engine.library import Library
 from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, Options, Subject, Verdict, verify
-from genrw.explain import place
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.rw_tree import MonoidDecl
 from genrw.rulesets import load_library, own_declarations
@@ -212,6 +211,12 @@ def _open(rule: Subject, said: str, remedy: str) -> Verdict:
 # ---- what is told
 
 
+def _place(verdict: Verdict) -> str:
+    """The file and the line of what was verified."""
+    span = verdict.rule.name_span
+    return f"{span.source.name}:{span.line}"
+
+
 def _tell(verdicts: Sequence[Verdict]) -> None:
     for verdict in verdicts:
         if verdict.problem is not None:
@@ -219,13 +224,13 @@ def _tell(verdicts: Sequence[Verdict]) -> None:
             write(verdict.shown)
     for verdict in verdicts:
         if verdict.note and verdict.status in (PROVEN, BOUNDED):
-            write(f"{place(verdict.rule)}: {verdict.rule.name} is {verdict.status}: {verdict.note}")
+            write(f"{_place(verdict)}: {verdict.rule.name} is {verdict.status}: {verdict.note}")
     for verdict in verdicts:
         for found in verdict.strong:
             write(f"{found.span}: `{found.span.text if found.span else ''}` of {verdict.rule.name}: {found.message}")
     for verdict in verdicts:
         for missed in verdict.missed:
-            write(f"{place(verdict.rule)}: {verdict.rule.name} was not exercised: {missed}")
+            write(f"{_place(verdict)}: {verdict.rule.name} was not exercised: {missed}")
     write(summary(verdicts))
 
 

@@ -142,7 +142,7 @@ class Goals:
         """All kinds that a kernel is of."""
         named = {dict(n.attributes).get(self.library.operator(n.op).monoid_name or "") for n in module.nodes}
         named |= {found[1] for n in module.nodes if (found := self.library.find(n.op)) is not None}
-        monoids = {monoid_kind(self.library.monoids[m]) for m in named if m in self.library.monoids}
+        monoids = {monoid_kind(decl) for m in named if m is not None and (decl := self.library.monoids.get(m))}
         kinds = [kind for kind in self.monoid_kinds if kind in monoids]
         return [self.kind(schedule, context), *kinds] if schedule else kinds
 

@@ -204,7 +204,8 @@ class _Trial:
     def _alike(self, left: Accumulator, right: Accumulator) -> Values:
         """In which instances are all fields the same?"""
         scale = self._scale(left, right)
-        return np.logical_and.reduce([self._close(x, y, scale) for x, y in zip(left, right, strict=True)])
+        alike = [self._close(x, y, scale) for x, y in zip(left, right, strict=True)]
+        return np.asarray(np.logical_and.reduce(alike))
 
     def _scale(self, *accumulators: Accumulator) -> Values:
         """How large numbers get in each instance: what rounding may lose goes by that."""
@@ -212,7 +213,7 @@ class _Trial:
         for array in (a for accumulator in accumulators for a in accumulator):
             values = np.abs(np.broadcast_to(array.values, self.count).astype(np.float64))
             largest = np.maximum(largest, np.where(np.isfinite(values), values, 0))
-        return largest
+        return np.asarray(largest)
 
     def _close(self, a: Array, b: Array, scale: Values) -> Values:
         x, y = a.values, b.values

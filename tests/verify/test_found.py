@@ -44,7 +44,7 @@ def test_rows_that_nothing_is_read_for(lens: str, target: str) -> None:
     check(text, target)
 
 
-@pytest.mark.parametrize("lens, strides", [("{4, 1, 1, 7}", "{2, 10, 1, 20}"), ("{4, 1, 1, 7}", "{1, 1, 1, 1}")])
+@pytest.mark.parametrize(("lens", "strides"), [("{4, 1, 1, 7}", "{2, 10, 1, 20}"), ("{4, 1, 1, 7}", "{1, 1, 1, 1}")])
 def test_many_elements_of_a_tensor_with_strides(lens: str, strides: str) -> None:
     """The interpreter finds each of more than 8192 elements of lanes that go in steps."""
     text = f"x = @param:x -> half{lens}, {strides}\ny = tile[repeats={{4, 3, 4, 7}}](x)\n@return(y)\n"
