@@ -12,7 +12,9 @@ import pytest
 
 import genrw
 from genrw.codegen import identifiers
+from genrw.codegen.amd import compile_amd
 from genrw.codegen.compilers import device_header, zig
+from genrw.codegen.cuda import compile_ptx
 from genrw.codegen.identifiers import Names, global_identifier, identifier
 
 TEXT = "x = @param:{name} -> float{{8}}\ny = neg(x)\n@return(y)\n"
@@ -88,6 +90,23 @@ def test_names_compile_with_clang(dialect: str, target: str) -> None:
     extensions = ["-fms-extensions", "-fms-compatibility"] if "msvc" in target else []
     options = ["-target", target, f"-std={dialect}", "-nostdinc", "-fsyntax-only", "-w", *extensions, "-x", "c++"]
     assert_compiles([zig(), "clang", *options], declarations())
+
+
+def kernels() -> str:
+    """The same as kernels of a GPU."""
+    new = Names(())
+    names = (new.of_all(word, "kernel") for word in lists())
+    made = "".join(f"GEN_KERNEL(64)\n{name}(const float* x) {{}}\n" for name in names)
+    return f'#include "gen.hpp"\n{made}GEN_DEVICE void of_test{declarations().partition("void of_test")[2]}'
+
+
+def test_names_compile_for_amd() -> None:
+    compile_amd(kernels(), "gfx942", 64, "exp_")
+
+
+def test_names_compile_for_nvidia() -> None:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="there is no NVRTC, which the extra `cuda` installs")
+    compile_ptx(kernels(), "sm_90", 32, "exp_")
 
 
 def macros(command: list[str], text: str = "") -> set[str]:
