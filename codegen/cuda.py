@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
 from genrw.codegen.compilers import translation_unit
 from genrw.codegen.gpu_arrays import CUDA
-from genrw.codegen.gpu_runtime import GpuRuntime, compiler_call, refused, vendor_module
+from genrw.codegen.gpu_runtime import GpuRuntime, Launcher, Parameters, compiler_call, refused, vendor_module
 from genrw.codegen.printer import KernelSource
 from genrw.grammar.diagnostics import error
 
@@ -98,12 +97,15 @@ class CudaRuntime(GpuRuntime):
         most = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         self.call(f"the GPU has no {size} bytes for a workgroup", self._driver.cuFuncSetAttribute, function, most, size)
 
-    def launch(self, function: Any, kernel: KernelSource, pointers: Sequence[int], stream: int) -> None:
-        self.enter()
-        parameters = (tuple(pointers), (ctypes.c_void_p,) * len(pointers))
-        launch = self._driver.cuLaunchKernelEx
-        shape = self._shape(kernel.groups, kernel.block, kernel.dynamic_lds_bytes, kernel.waits, stream)
-        self.call("the launch failed", launch, shape, function, parameters, 0)
+    def launcher(self, function: Any, kernel: KernelSource) -> Launcher:
+        parameters, launch, shapes = Parameters(len(kernel.arguments)), self._driver.cuLaunchKernelEx, self._shape
+        groups, block, lds, waits = kernel.groups, kernel.block, kernel.dynamic_lds_bytes, kernel.waits
+
+        def start(pointers: Sequence[int], stream: int) -> None:
+            shape = shapes(groups, block, lds, waits, stream)
+            parameters.started(pointers, lambda at: self.call("the launch failed", launch, shape, function, at, 0))
+
+        return start
 
     def _new_shape(self, groups: int, block: int, lds_bytes: int, waits: bool, stream: int) -> Any:
         """How to launch a kernel: as soon as the stream's previous one lets it begin, if it waits for that one itself."""

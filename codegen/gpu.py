@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +15,12 @@ import numpy as np
 from genrw.codegen.compilers import device_header
 from genrw.codegen.devices import Prepared
 from genrw.codegen.given import given_inputs
-from genrw.codegen.gpu_arrays import DeviceArray, DeviceView, device_view, stream_address
-from genrw.codegen.gpu_runtime import GpuRuntime, Mark
+from genrw.codegen.gpu_arrays import DeviceArray, DeviceView, Reader, device_view, reader_of, stream_address
+from genrw.codegen.gpu_runtime import GpuRuntime, Launcher, Mark
 from genrw.codegen.layout import Array, check_array, from_memory, memory_size, to_memory
-from genrw.codegen.printer import Argument, KernelSource
+from genrw.codegen.printer import KernelSource
 from genrw.engine.dtypes import DTYPES, numpy_dtype
-from genrw.engine.launches import INPUT, SCRATCH, Place
+from genrw.engine.launches import INPUT, SCRATCH, Launch
 from genrw.engine.types import packed_strides
 from genrw.grammar.cache import cache_folder, cache_key, read_entry, write_entry
 from genrw.grammar.diagnostics import GenrwError, error
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # The widest access of a kernel is 16 bytes: what starts elsewhere cannot be read so.
 _ALIGNMENT = 16
+_KEYS_KEPT = 64
+"""How many sorts of arrays that fit are remembered for a tensor."""
 
 
 class GpuDevice:
@@ -103,12 +105,21 @@ class GpuKernel:
         origin = program.source.name
         return [cls(runtime, s, load_kernel(runtime, s, i), origin) for s, i in zip(sources, images, strict=True)]
 
+    @cached_property
+    def _launcher(self) -> Launcher:
+        return self.runtime.launcher(self.function, self.source)
+
     def launch(self, pointers: Sequence[int], stream: int) -> None:
         """Start the kernel on memories in the order of its arguments."""
+        self.runtime.enter()
+        self.start(pointers, stream)
+
+    def start(self, pointers: Sequence[int], stream: int) -> None:
+        """The same where the GPU is the calling thread's already."""
         if not self.source.groups:
             return
         try:
-            self.runtime.launch(self.function, self.source, pointers, stream)
+            self._launcher(pointers, stream)
         except GenrwError as problem:
             raise _by(f"kernel {self.source.name} of {self.origin}", problem) from None
 
@@ -127,6 +138,19 @@ class Memory:
         weakref.finalize(self, runtime.free, self.pointer)
 
 
+@dataclass(frozen=True)
+class _Tensor:
+    """A tensor that kernels read or write: what messages call it, its name, and how it lies. `taken` holds the keys of
+    arrays that were found to fit."""
+
+    what: str
+    name: str
+    dtype: str
+    lens: tuple[int, ...]
+    strides: tuple[int, ...]
+    taken: set[tuple[Any, ...]] = field(default_factory=set, compare=False)
+
+
 class GpuProgram:
     """A program that is loaded on a GPU, called on arrays by name.
 
@@ -139,8 +163,37 @@ class GpuProgram:
         self.runtime, self.program = runtime, program
         self.kernels = GpuKernel.load_all(runtime, program, kernels)
         self.launches = program.launches()
+        self._inputs = [
+            _Tensor(f"input `{name}`", name, node.type.dtype, node.type.lens, node.type.layout)
+            for name, node in program.inputs.items()
+        ]
+        self._names = program.inputs.keys()
+        self._result_names = list(program.results)
+        self._outputs = self._find_outputs()
+        self._steps = [(self.kernels[step.kernel], self._slots(step)) for step in self.launches.steps]
         self._copies: dict[str, Memory] = {}
+        self._uploaded: set[str] = set()
         self._under_way: tuple[int, Mark] | None = None
+
+    def _find_outputs(self) -> dict[int, _Tensor]:
+        """The results that kernels write, by number, as the first kernel that writes one takes it."""
+        found: dict[int, _Tensor] = {}
+        for step in self.launches.steps:
+            for argument in self.kernels[step.kernel].source.arguments:
+                place = step.places[argument.parameter]
+                if place.kind not in (INPUT, SCRATCH) and place.number not in found:
+                    name, strides = self._result_names[place.number], argument.strides or packed_strides(argument.lens)
+                    what = f"the array for result `{name}`"
+                    found[place.number] = _Tensor(what, name, argument.dtype, argument.lens, strides)
+        return found
+
+    def _slots(self, step: Launch) -> tuple[int, ...]:
+        """Where the addresses of a launch's arguments stand in a call's: inputs first, then results, then scratch."""
+        outputs = {number: len(self._inputs) + i for i, number in enumerate(self._outputs)}
+        first_scratch = len(self._inputs) + len(outputs)
+        places = [step.places[a.parameter] for a in self.kernels[step.kernel].source.arguments]
+        slots = {INPUT: lambda n: n, SCRATCH: lambda n: first_scratch + n}
+        return tuple(slots.get(place.kind, outputs.get)(place.number) for place in places)
 
     @cached_property
     def _scratch(self) -> list[Memory]:
@@ -150,21 +203,28 @@ class GpuProgram:
     def __call__(
         self, inputs: Mapping[str, Any], *, stream: object = None, out: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        inputs, where = given_inputs(self.program, inputs), stream_address(stream)
+        given = inputs if inputs.keys() == self._names else given_inputs(self.program, inputs)
+        where = 0 if stream is None else stream_address(stream)
+        self.runtime.enter()
         self._follow_calls(where)
-        given = {name: self._input(name, value, where) for name, value in inputs.items()}
-        on_gpu = bool(out) or any(isinstance(value, DeviceView) for value in given.values())
-        waits = stream is None or not on_gpu
-        arguments = _Arguments(self, given, out or {}, where)
-        for step in self.launches.steps:
-            kernel = self.kernels[step.kernel]
-            kernel.launch([arguments.pointer(a, step.places[a.parameter]) for a in kernel.source.arguments], where)
-        made = [arguments.results[number] for number in self.launches.results]
-        if waits:
+        on_gpu, addresses = bool(out), []
+        for tensor in self._inputs:
+            if tensor.name not in given:
+                raise error(f"input `{tensor.name}` is missing")
+            pointer, lies_there = self._address(tensor, given[tensor.name], where)
+            on_gpu |= lies_there
+            addresses.append(pointer)
+        arrays = {number: self._output(tensor, out, where) for number, tensor in self._outputs.items()}
+        addresses += [array.pointer for array in arrays.values()]
+        addresses += [memory.pointer for memory in self._scratch]
+        for kernel, slots in self._steps:
+            kernel.start([addresses[slot] for slot in slots], where)
+        made = [arrays[number] for number in self.launches.results]
+        if stream is None or not on_gpu:
             self._finish(where)
         else:
             self._leave(where, made)
-        results = dict(zip(self.program.results, made, strict=True))
+        results = dict(zip(self._result_names, made, strict=True))
         return results if on_gpu else {name: array.numpy() for name, array in results.items()}
 
     def _follow_calls(self, stream: int) -> None:
@@ -177,57 +237,89 @@ class GpuProgram:
         """Leave kernels under way on a stream."""
         for array in made:
             array.stream = stream
-        shared = self.launches.scratch or self._copies
-        self._under_way = (stream, self.runtime.mark(stream)) if shared else None
+        if not (self.launches.scratch or self._copies):
+            return
+        if self._under_way is None:
+            self._under_way = (stream, self.runtime.mark(stream))
+        else:  # on the same stream: calls on others were waited for
+            self.runtime.move(self._under_way[1], stream)
 
     def _finish(self, stream: int) -> None:
         """Wait for the kernels: what went wrong in one of them is known by then."""
+        self._under_way = None
         try:
             self.runtime.synchronize(stream)
         except GenrwError as problem:
             names = ", ".join(kernel.source.name for kernel in self.kernels)
             raise _by(f"kernel {names} of {self.program.source.name}", problem) from None
 
-    def scratch(self, number: int) -> int:
-        """Where a scratch buffer lies."""
-        return self._scratch[number].pointer
-
-    def copied(self, name: str) -> int:
-        """Where the copy of a numpy input lies."""
-        return self._copies[name].pointer
-
     # ---- arguments
 
-    def _input(self, name: str, value: Any, stream: int) -> DeviceView | Array:
-        """An input that kernels can read: the view of a GPU's array, or a numpy array that was copied."""
-        type_ = self.program.inputs[name].type
-        view = device_view(name, value, stream)
+    def _address(self, tensor: _Tensor, value: Any, stream: int) -> tuple[int, bool]:
+        """Where kernels find an input, and whether it lay on the GPU already."""
+        pointer = self._met(tensor, value, stream)
+        if pointer is not None:
+            return pointer, True
+        view = device_view(tensor.name, value, stream)
         if view is None:
-            array = check_array(name, value, type_.dtype, type_.lens)
-            memory = to_memory(array, type_.layout)
-            if name not in self._copies:
-                self._copies[name] = Memory(self.runtime, memory.nbytes)
-            self.runtime.write(self._copies[name].pointer, memory, stream)
-            return array
-        self._check(f"input `{name}`", view, type_.dtype, type_.lens, type_.layout)
+            return self._copied_there(tensor, value, stream), False
+        self._check(tensor, view)
         if view.stream is not None and view.stream != stream:
             self._follow(view.stream, stream)
-        return view
+        self._remember(tensor, value, view)
+        return view.pointer, True
+
+    def _met(self, tensor: _Tensor, value: Any, stream: int) -> int | None:
+        """Where an array lies that differs from one that fitted in its address alone; None for any other."""
+        reader = reader_of(type(value))
+        key = _key(reader, value)
+        if reader is None or key not in tensor.taken:
+            return None
+        pointer = reader.pointer(value)
+        if pointer % _ALIGNMENT:
+            return None
+        other = reader.stream(value)
+        if other is not None and other != stream:
+            self._follow(other, stream)
+        return pointer
+
+    def _remember(self, tensor: _Tensor, value: Any, view: DeviceView) -> None:
+        """Keep the key of an array that fits, if its reader sees what its protocol told."""
+        reader = reader_of(type(value))
+        key = _key(reader, value)
+        if reader is None or key is None or reader.pointer(value) != view.pointer:
+            return
+        if len(tensor.taken) >= _KEYS_KEPT:
+            tensor.taken.clear()
+        tensor.taken.add(key)
+
+    def _copied_there(self, tensor: _Tensor, value: Any, stream: int) -> int:
+        """The copy of a numpy array on the GPU. What stands for an input that is not given is copied once."""
+        usual = tensor.name in self.program.defaults and value is self.program.defaults[tensor.name]
+        if tensor.name in self._copies and usual and tensor.name in self._uploaded:
+            return self._copies[tensor.name].pointer
+        memory = to_memory(check_array(tensor.name, value, tensor.dtype, tensor.lens), tensor.strides)
+        if tensor.name not in self._copies:
+            self._copies[tensor.name] = Memory(self.runtime, memory.nbytes)
+        self.runtime.write(self._copies[tensor.name].pointer, memory, stream)
+        (self._uploaded.add if usual else self._uploaded.discard)(tensor.name)
+        return self._copies[tensor.name].pointer
 
     def _follow(self, other: int, stream: int) -> None:
         """Have a stream wait for what another one has to do up to now."""
         self.runtime.wait_for(self.runtime.mark(other), stream)
 
-    def _check(self, what: str, view: DeviceView, dtype: str, lens: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    def _check(self, tensor: _Tensor, view: DeviceView) -> None:
         """GenrwError for a GPU's array that kernels cannot use as it lies."""
-        if view.dtype != dtype:
-            raise error(f"{what} is {view.dtype}, not {dtype}", remedy=f"give an array of {dtype}")
+        what, lens = tensor.what, tensor.lens
+        if view.dtype != tensor.dtype:
+            raise error(f"{what} is {view.dtype}, not {tensor.dtype}", remedy=f"give an array of {tensor.dtype}")
         if view.lens != lens:
             raise error(f"{what} has shape {list(view.lens)}, not {list(lens)}")
         longer = [d for d, n in enumerate(lens) if n > 1] if 0 not in lens else []
-        if any(view.strides[d] != strides[d] for d in longer):
+        if any(view.strides[d] != tensor.strides[d] for d in longer):
             raise error(
-                f"{what} has strides {list(view.strides)}, not {list(strides)}",
+                f"{what} has strides {list(view.strides)}, not {list(tensor.strides)}",
                 remedy="make it contiguous, or give the program's parameter these strides",
             )
         if view.pointer % _ALIGNMENT and 0 not in lens:
@@ -238,28 +330,36 @@ class GpuProgram:
         if view.device is not None and view.device != self.runtime.number:
             raise error(f"{what} lies on GPU {view.device}, not on GPU {self.runtime.number}")
 
-    def output(self, name: str, argument: Argument, given: Any, stream: int) -> DeviceArray:
+    def _output(self, tensor: _Tensor, out: Mapping[str, Any] | None, stream: int) -> DeviceArray:
         """Where a result goes: the caller's array, or memory of its own."""
-        runtime, lens, strides = self.runtime, argument.lens, argument.strides
-        if given is not None:
-            view = device_view(name, given, stream)
-            if view is None:
-                raise error(f"the result `{name}` is to be written to the CPU's memory", remedy="give a GPU's array")
-            self._check(f"the array for result `{name}`", view, argument.dtype, lens, strides)
-            pointer, owner = view.pointer, view.owner
-        else:
-            memory = Memory(runtime, memory_size(lens, strides) * DTYPES[argument.dtype].itemsize)
-            pointer, owner = memory.pointer, memory
+        given = out.get(tensor.name) if out else None
+        if given is None:
+            size = memory_size(tensor.lens, tensor.strides) * DTYPES[tensor.dtype].itemsize
+            own = Memory(self.runtime, size)
+            return self._array(tensor, own.pointer, own)
+        pointer = self._met(tensor, given, stream)
+        if pointer is not None:
+            return self._array(tensor, pointer, given)
+        view = device_view(tensor.name, given, stream)
+        if view is None:
+            raise error(f"the result `{tensor.name}` is to be written to the CPU's memory", remedy="give a GPU's array")
+        self._check(tensor, view)
+        self._remember(tensor, given, view)
+        return self._array(tensor, view.pointer, view.owner)
+
+    def _array(self, tensor: _Tensor, pointer: int, owner: object) -> DeviceArray:
+        runtime = self.runtime
         return DeviceArray(
             pointer,
-            argument.dtype,
-            lens,
-            strides or packed_strides(lens),
+            tensor.dtype,
+            tensor.lens,
+            tensor.strides,
             runtime.kind,
             runtime.number,
             self._copied,
             owner,
-            follow=self._follow,
+            None,
+            self._follow,
         )
 
     def _copied(self, array: DeviceArray) -> Array:
@@ -268,29 +368,11 @@ class GpuProgram:
         return from_memory(memory, array.lens, array.strides)
 
 
-class _Arguments:
-    """Where the arguments of all launches of one call lie."""
-
-    def __init__(
-        self, program: GpuProgram, given: Mapping[str, DeviceView | Array], out: Mapping[str, Any], stream: int
-    ) -> None:
-        self.program, self.given, self.out, self.stream = program, given, out, stream
-        self.inputs, self.names = list(program.program.inputs), list(program.program.results)
-        self.results: dict[int, DeviceArray] = {}
-
-    def pointer(self, argument: Argument, place: Place) -> int:
-        """The address that a launch is given for an argument."""
-        if place.kind == SCRATCH:
-            return self.program.scratch(place.number)
-        if place.kind == INPUT:
-            return self._input(self.inputs[place.number])
-        if place.number not in self.results:
-            name = self.names[place.number]
-            self.results[place.number] = self.program.output(name, argument, self.out.get(name), self.stream)
-        return self.results[place.number].pointer
-
-    def _input(self, name: str) -> int:
-        value = self.given.get(name)
-        if value is None:
-            raise error(f"input `{name}` is missing")
-        return value.pointer if isinstance(value, DeviceView) else self.program.copied(name)
+def _key(reader: Reader | None, value: Any) -> tuple[Any, ...] | None:
+    """The key of an array; None for one that its reader cannot read, of which its protocol says why."""
+    if reader is None:
+        return None
+    try:
+        return reader.key(value)
+    except Exception:  # whatever an array of an unusual sort makes of being looked at
+        return None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,6 +53,42 @@ def device_view(name: str, value: Any, stream: int) -> DeviceView | None:
         return _from_dlpack(name, value, stream)
     interface = getattr(value, "__cuda_array_interface__", None)
     return None if interface is None else _from_interface(name, value, interface)
+
+
+# ---- arrays that are met again
+
+
+class Reader(NamedTuple):
+    """How arrays of one class are read without their protocols.
+
+    `key` is all of an array that decides whether a kernel can use it, but for its address: arrays with the key of one
+    that was taken by its protocol are of the same type, shape, strides and device, and may be lent. `stream` is the one
+    whose work has to be done before the memory may be read, None where there is none.
+    """
+
+    key: Callable[[Any], tuple[Any, ...]]
+    pointer: Callable[[Any], int]
+    stream: Callable[[Any], int | None]
+
+
+def reader_of(kind: type) -> Reader | None:
+    """The reader of a class of arrays; None where only protocols tell."""
+    if kind not in _readers:
+        is_torch = (kind.__module__, kind.__name__) in (("torch", "Tensor"), ("torch.nn.parameter", "Parameter"))
+        _readers[kind] = _torch_reader(sys.modules["torch"]) if is_torch else None
+    return _readers[kind]
+
+
+def _torch_reader(torch: Any) -> Reader | None:
+    """PyTorch's tensors: work on them is on the current stream of their GPU, as `__dlpack__` takes it."""
+    current = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    if current is None:
+        return None
+
+    def key(x: Any) -> tuple[Any, ...]:
+        return x.is_cuda, x.get_device(), x.dtype, x.shape, x.stride(), x.requires_grad, x.is_neg()
+
+    return Reader(key, lambda x: x.data_ptr(), lambda x: current(x.get_device()))
 
 
 def stream_address(given: Any) -> int:
@@ -208,3 +245,12 @@ class DeviceArray:
         address = ctypes.addressof(managed)
         _lent[address] = (managed, shape, strides, self)
         return _new_capsule(address, _NAME, None)
+
+
+_readers: dict[type, Reader | None] = {
+    DeviceArray: Reader(
+        key=lambda x: (x.kind, x.device, x.dtype, x.lens, x.strides),
+        pointer=lambda x: x.pointer,
+        stream=lambda x: x.stream,
+    )
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import weakref
 from abc import ABC, abstractmethod
@@ -23,6 +24,39 @@ class Mark:
     """A place in a stream's work, by an event that is freed when nobody holds the mark any more."""
 
     event: Any
+
+
+Launcher = Callable[[Sequence[int], int], None]
+"""Starts a kernel on memories in the order of its arguments, on a stream."""
+
+
+class Parameters:
+    """The arguments of a kernel's launches as vendors' functions take them: an array of addresses, each of a pointer.
+
+    They are made once. A launch under way has them to itself: another thread's launch gets a further set.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._free: list[tuple[Any, Any, int]] = []
+
+    def started(self, pointers: Sequence[int], start: Callable[[int], None]) -> None:
+        """Have `start` launch with the address of an array that leads to the pointers."""
+        try:
+            taken = self._free.pop()
+        except IndexError:
+            taken = self._new()
+        try:
+            taken[0][:] = pointers
+            start(taken[2])
+        finally:
+            self._free.append(taken)
+
+    def _new(self) -> tuple[Any, Any, int]:
+        values = (ctypes.c_void_p * self._count)()
+        first, size = ctypes.addressof(values), ctypes.sizeof(ctypes.c_void_p)
+        places = (ctypes.c_void_p * self._count)(*(first + i * size for i in range(self._count)))
+        return values, places, ctypes.addressof(places)
 
 
 class GpuRuntime(ABC):
@@ -64,8 +98,8 @@ class GpuRuntime(ABC):
         """Make this GPU the calling thread's."""
 
     @abstractmethod
-    def launch(self, function: Any, kernel: KernelSource, pointers: Sequence[int], stream: int) -> None:
-        """Start a kernel, the function that was loaded of it."""
+    def launcher(self, function: Any, kernel: KernelSource) -> Launcher:
+        """What starts a kernel, the function that was loaded of it, on the GPU that is the calling thread's."""
 
     @abstractmethod
     def said(self, status: Any) -> str:
@@ -148,8 +182,12 @@ class GpuRuntime(ABC):
         event = self.do("event", "the GPU has no events left", 0)
         mark = Mark(event)
         weakref.finalize(mark, self._forget, event)
-        self.do("record", "the stream cannot be used", event, stream)
+        self.move(mark, stream)
         return mark
+
+    def move(self, mark: Mark, stream: int) -> None:
+        """Put a mark behind all that a stream has to do up to now; what waits for it already waits for where it was."""
+        self.do("record", "the stream cannot be used", mark.event, stream)
 
     def _forget(self, event: Any) -> None:
         self.enter()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 from genrw.codegen.compilers import compiler_version, translation_unit, wave_options, zig
 from genrw.codegen.gpu_arrays import ROCM
-from genrw.codegen.gpu_runtime import GpuRuntime, compiler_call, refused, vendor_module
+from genrw.codegen.gpu_runtime import GpuRuntime, Launcher, Parameters, compiler_call, refused, vendor_module
 from genrw.codegen.printer import KernelSource
 from genrw.grammar.diagnostics import error
 
@@ -88,12 +87,17 @@ class HipRuntime(GpuRuntime):
     def enter(self) -> None:
         self.call("the GPU cannot be used", self._hip.hipSetDevice, self.number)
 
-    def launch(self, function: Any, kernel: KernelSource, pointers: Sequence[int], stream: int) -> None:
-        self.enter()
-        parameters = tuple(ctypes.c_void_p(p) for p in pointers)
-        launch = self._hip.hipModuleLaunchKernel
+    def launcher(self, function: Any, kernel: KernelSource) -> Launcher:
+        parameters, launch = Parameters(len(kernel.arguments)), self._hip.hipModuleLaunchKernel
         groups, block, lds = kernel.groups, kernel.block, kernel.dynamic_lds_bytes
-        self.call("the launch failed", launch, function, groups, 1, 1, block, 1, 1, lds, stream, None, parameters)
+
+        def start(pointers: Sequence[int], stream: int) -> None:
+            def begin(at: int) -> None:
+                self.call("the launch failed", launch, function, groups, 1, 1, block, 1, 1, lds, stream, at, None)
+
+            parameters.started(pointers, begin)
+
+        return start
 
     def said(self, status: Any) -> str:
         _, text = self._hip.hipGetErrorString(status)

@@ -22,12 +22,19 @@ class Executable:
     def __init__(self, program: Program, device: Device) -> None:
         self.program, self.device = with_winners(program, device.model), device
         self._run = device.prepare(self.program)
+        self._inputs, self._results = tuple(self.program.inputs), tuple(self.program.results)
+        self._settings = frozenset(device.settings) - frozenset(self._inputs)
+        self._usual = {"poison": False} if "poison" in device.settings else {}
 
     def __call__(self, *arrays: object, **named: object) -> Any:
         """The program's results: one array, or a tuple in the order in which the program returns them. Names that are no
         parameters are the device's settings, as for `run`."""
-        settings = {name: named.pop(name) for name in self.device.settings if name in named and name not in self.inputs}
-        results = tuple(self.run(self._bind(arrays, named), **settings).values())
+        if len(arrays) == len(self._inputs) and self._settings.issuperset(named):
+            inputs, settings = dict(zip(self._inputs, arrays, strict=True)), named
+        else:
+            settings = {name: named.pop(name) for name in self._settings if name in named}
+            inputs = self._bind(arrays, named)
+        results = tuple(self.run(inputs, **settings).values())
         return results[0] if len(results) == 1 else results
 
     def run(self, inputs: dict[str, object], **settings: Any) -> dict[str, Any]:
@@ -37,18 +44,17 @@ class Executable:
         where nothing was written, and is off here. Of a GPU: `stream`, on which to run, and `out`, arrays by result that
         take the results. Given a stream, results on the GPU are for what that stream does next; without, they are done.
         """
-        usual = {"poison": False} if "poison" in self.device.settings else {}
-        return self._run(inputs, **{**usual, **settings})
+        return self._run(inputs, **{**self._usual, **settings})
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """The names of the parameters, in order."""
-        return tuple(self.program.inputs)
+        return self._inputs
 
     @property
     def results(self) -> tuple[str, ...]:
         """The names of the results, in order."""
-        return tuple(self.program.results)
+        return self._results
 
     @cached_property
     def _kernels(self) -> list[KernelSource]:

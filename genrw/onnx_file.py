@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from genrw.grammar.diagnostics import GenrwError, error
 
@@ -88,8 +88,9 @@ def _left_out(node: onnx.NodeProto, version: int, known: Collection[str]) -> lis
 
     if node.op_type in known or node.domain not in _DOMAINS or not defs.has(node.op_type, version, ""):
         return []
-    schema: Any = defs.get_schema(node.op_type, version, "")
-    if not (schema.has_function or schema.has_context_dependent_function):
+    schema = defs.get_schema(node.op_type, version, "")
+    # onnx's stubs leave these two out
+    if not (schema.has_function or schema.has_context_dependent_function):  # type: ignore[attr-defined]
         return []
     given = {a.name for a in node.attribute}
     return [a.default_value for name, a in schema.attributes.items() if name not in given and a.default_value.name]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from genrw.codegen.gpu_runtime import GpuRuntime, Mark
+from genrw.codegen.gpu_runtime import GpuRuntime, Launcher, Mark
 from genrw.codegen.host_program import HostProgram
 from genrw.codegen.layout import Array
 from genrw.codegen.printer import KernelSource
@@ -98,14 +98,18 @@ class HostGpu(GpuRuntime):
     def said(self, status: Any) -> str:
         return str(status)
 
-    def launch(self, function: Any, kernel: KernelSource, pointers: Sequence[int], stream: int) -> None:  # noqa: ARG002
-        if self.failing:
-            self.call("the launch failed", lambda: (719,))
-        assert kernel == function.source
-        arguments = [
-            _at(p, a.lens, a.strides, a.dtype) for p, a in zip(pointers, function.source.arguments, strict=True)
-        ]
-        function.launch(arguments)
+    def move(self, mark: Mark, stream: int) -> None:
+        assert mark.event == stream
+
+    def launcher(self, function: Any, kernel: KernelSource) -> Launcher:
+        def start(pointers: Sequence[int], stream: int) -> None:  # noqa: ARG001
+            if self.failing:
+                self.call("the launch failed", lambda: (719,))
+            assert kernel == function.source
+            arguments = [_at(p, a.lens, a.strides, a.dtype) for p, a in zip(pointers, kernel.arguments, strict=True)]
+            function.launch(arguments)
+
+        return start
 
     def captured(self, run: Callable[[int], None]) -> Callable[[int], None]:
         return run

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,9 @@ import pytest
 from host_gpu import HostGpu
 
 import genrw
+from genrw.codegen import gpu_arrays
 from genrw.codegen.gpu import GpuDevice, GpuProgram
+from genrw.codegen.gpu_arrays import DeviceArray
 from genrw.grammar.diagnostics import GenrwError
 
 TEXT = """\
@@ -254,3 +259,135 @@ def test_code_is_cached_and_damaged_entries_are_rebuilt(gpu: HostGpu, tmp_path: 
     entry.write_bytes(entry.read_bytes()[:-1])
     GpuDevice(gpu).prepare(program)
     assert len(gpu.built) == 2
+
+
+# ---- arrays that are met again
+
+
+class Tensor(ByDlpack):
+    """What of PyTorch's tensors a call looks at."""
+
+    requires_grad = is_negative = False
+    is_cuda = True
+
+    def __init__(self, array: np.ndarray) -> None:
+        super().__init__(array)
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def get_device(self) -> int:
+        return 0
+
+    def stride(self) -> tuple[int, ...]:
+        return tuple(s // self.array.itemsize for s in self.array.strides)
+
+    def is_neg(self) -> bool:
+        return self.is_negative
+
+    def data_ptr(self) -> int:
+        return int(self.array.ctypes.data)
+
+    def __dlpack__(self, stream: int | None = None) -> object:
+        if self.requires_grad:
+            raise RuntimeError("it requires a gradient")
+        return super().__dlpack__(stream)
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """PyTorch as far as a call looks at it; `stream` is the current one."""
+    module = SimpleNamespace(stream=5)
+    module._C = SimpleNamespace(_cuda_getCurrentRawStream=lambda device: module.stream + device)
+    monkeypatch.setitem(sys.modules, "torch", module)
+    monkeypatch.setattr(gpu_arrays, "_readers", dict(gpu_arrays._readers))
+    monkeypatch.setattr(Tensor, "__module__", "torch")
+    return module
+
+
+def tensors() -> dict[str, Tensor]:
+    return {name: Tensor(array) for name, array in inputs().items()}
+
+
+def asked(given: dict[str, Tensor]) -> list[int]:
+    """How often arrays were asked by their protocol."""
+    return [len(tensor.streams) for tensor in given.values()]
+
+
+@pytest.mark.usefixtures("torch")
+def test_arrays_that_differ_in_their_address_alone_are_not_asked_again(program: GpuProgram) -> None:
+    first, second, out = tensors(), tensors(), {"d": Tensor(aligned(np.zeros((6, 40), np.float32)))}
+    for given in (first, second):
+        for tensor in given.values():
+            tensor.array *= 1 + (given is second)
+        got = program(given, stream=5, out=out)
+        close({"s": got["s"], "d": out["d"].array}, {name: tensor.array for name, tensor in given.items()})
+    assert (asked(first), asked(second), asked(out)) == ([1, 1], [0, 0], [1])
+
+
+def test_work_on_the_current_stream_of_a_library_is_waited_for(
+    gpu: HostGpu, program: GpuProgram, torch: SimpleNamespace
+) -> None:
+    program(tensors(), stream=5)
+    assert gpu.waits == []
+    torch.stream = 7
+    program(tensors(), stream=5)
+    assert gpu.waits == [(7, 5), (7, 5)]
+
+
+@pytest.mark.usefixtures("torch")
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda a: Tensor(aligned(a.astype(np.float64))), "input `x` is double, not float"),
+        (lambda a: Tensor(a[:5]), "input `x` has shape [5, 40], not [6, 40]"),
+        (lambda a: Tensor(np.asfortranarray(a)), "input `x` has strides [1, 6], not [40, 1]"),
+        (lambda a: Tensor(np.pad(a.reshape(-1), (1, 0))[1:].reshape(a.shape)), "bytes past a multiple of 16"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused_after_one_that_does(program: GpuProgram, change: Any, said: str) -> None:
+    given = tensors()
+    for _ in range(2):
+        program(given, stream=5)
+    for _ in range(2):
+        with pytest.raises(GenrwError, match=re.escape(said)):
+            program(given | {"x": change(aligned(given["x"].array))}, stream=5)
+
+
+@pytest.mark.usefixtures("torch")
+def test_what_a_protocol_refuses_is_refused_again(program: GpuProgram) -> None:
+    given = tensors()
+    program(given, stream=5)
+    given["x"].requires_grad = True
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="gradient"):
+            program(given, stream=5)
+
+
+def test_results_are_inputs_without_a_protocol(
+    gpu: HostGpu, program: GpuProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {name: OnGpu(array) for name, array in inputs().items()}
+    first = program(given, stream=5)["d"]
+    program(given | {"x": first}, stream=5)
+    monkeypatch.setattr(DeviceArray, "__dlpack__", None)
+    program(given | {"x": program(given, stream=5)["d"]}, stream=5)
+    assert gpu.waits == []
+    program(given | {"x": first}, stream=6)
+    assert gpu.waits == [(5, 6)]
+
+
+def test_what_stands_for_an_input_is_copied_once(gpu: HostGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = TEXT.replace("@param:y ->", '@param:y = "y.npy" ->')
+    (tmp_path / "p.gen").write_text(text)
+    given = inputs()
+    np.save(tmp_path / "y.npy", given["y"])
+    program = GpuDevice(gpu).prepare(genrw.load(tmp_path / "p.gen", target="gfx942"))
+    written: list[int] = []
+    write = gpu.write
+    monkeypatch.setattr(gpu, "write", lambda pointer, *rest: (written.append(pointer), write(pointer, *rest)))
+    for _ in range(3):
+        close(program({"x": OnGpu(given["x"])}), given)
+    assert len(written) == 1
+    other = {"x": given["x"], "y": given["y"] + 1}
+    close(program({"x": OnGpu(given["x"]), "y": other["y"]}), other)
+    close(program({"x": OnGpu(given["x"])}), given)
+    assert len(written) == 3
