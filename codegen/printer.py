@@ -597,7 +597,7 @@ class _Printer:
             elif kind == "shape":
                 texts[name] = (cpp_type(value[0]), *value[1:])
             elif isinstance(value, bool):
-                texts[name] = "true" if value else "false"
+                texts[name] = _Truth("true" if value else "false")
             else:
                 texts[name] = value
         return texts
@@ -613,6 +613,15 @@ class _Printer:
         if struct not in self.monoids:
             self.monoids[struct] = monoid_struct(self.library.monoids[name], dtype)
         return struct
+
+
+class _Truth(str):
+    """A truth value as C++ has it, which chooses in a template as it should."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return self == "true"
 
 
 def _chooses(means: Expr | None) -> bool:

@@ -16,7 +16,7 @@ from genrw.engine.interner import CONTEXT_SHIFT, Interner, attributes_key
 from genrw.engine.ir import Attributes
 from genrw.engine.library import Library, Operator
 from genrw.engine.types import Type
-from genrw.engine.variants import Variant, leaves
+from genrw.engine.variants import Variant, leaves, nodes
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.expr_tree import Binary, Expr, Name
 from genrw.grammar.rw_tree import Binding, NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
@@ -89,11 +89,14 @@ class Answerer:
         self.early = [self._compile(g) for g in early]
         self.guard = [self._compile(g) for g in late]
         self.computed = {b.name: self._compile(b.value) for b in self.variant.with_}
+        built = [n for n in nodes(self.variant.right) if n.binds is not None]
+        self.named = frozenset(str(n.binds) for n in built)
         self.loops = [(b, self._compile(b.value)) for b in demand.loops]
         self.constraints = [(index, name, self._compile(value)) for index, name, value in demand.constraints]
         self.values = {p.name for p in leaves(self.variant.left) if isinstance(p, VarPattern)} | {
             n.binds for n in demand.left if n.binds
         }
+        self.computed |= {str(n.binds): self._viewer(n) for n in built}
         self.outputs = [self._output(kind, item) for kind, item in demand.outputs]
 
     def _compile(self, expr: Expr) -> Evaluator:
@@ -174,7 +177,7 @@ class Answerer:
         return True
 
     def _environment(self, numbers: tuple[int, ...], interner: Interner) -> dict[str, Any]:
-        env: dict[str, Any] = {}
+        env: dict[str, Any] = {"interner": interner}
         views: dict[str, dict[str, int]] = {}
         for (kind, name), number in zip(self.demand.inputs, numbers, strict=True):
             if kind == "attributes":
@@ -253,10 +256,16 @@ class Answerer:
             or name in self.demand.bound
             or name in CONTEXT_NAMES
             or name in self.computed
+            or name in self.named
             or name in {b.name for b, _ in self.loops}
             or name in self.values
             or name in DTYPES
         )
+
+    def _viewer(self, pattern: OpPattern) -> Evaluator:
+        """What gives a part of the right side as expressions see it."""
+        find = self._type_finder(pattern)
+        return lambda env: View(find(env, env["interner"]), {})  # type: ignore[arg-type]
 
     def _type_finder(self, pattern: Pattern) -> Callable[[Mapping[str, Any], Interner], Type]:
         """What gives the type of a template's value."""

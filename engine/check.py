@@ -7,8 +7,10 @@ from collections.abc import Collection, Iterable, Iterator
 
 from genrw.engine.answers import copied_from
 from genrw.engine.check_names import check_names
+from genrw.engine.constants import spelled_out
 from genrw.engine.context import CONTEXT_NAMES
 from genrw.engine.defaults import nameless
+from genrw.engine.definitions import TermFunctions, definition_rules, term_expressions
 from genrw.engine.encode import FACTS
 from genrw.engine.expr import check_expr, free_names
 from genrw.engine.expr_walk import did_you_mean
@@ -16,9 +18,18 @@ from genrw.engine.library import Library, Operator, family_affixes
 from genrw.engine.space import SPACE_MEMBERS
 from genrw.engine.types import TYPE_MEMBERS
 from genrw.engine.variants import leaves, nodes
-from genrw.grammar.diagnostics import Diagnostic
+from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Binary, Const, Expr, ListExpr, Member, Name, Unary, walk_free
-from genrw.grammar.rw_tree import AttributePattern, NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
+from genrw.grammar.rw_tree import (
+    AttributePattern,
+    DefineDecl,
+    NumberPattern,
+    OpDecl,
+    OpPattern,
+    Pattern,
+    RuleDecl,
+    VarPattern,
+)
 from genrw.grammar.source import Span
 
 _CONDITIONS = ("and", "or")
@@ -32,20 +43,59 @@ def check_rules(library: Library, rules: Iterable[RuleDecl]) -> list[Diagnostic]
     return [finding for rule in rules for finding in _RuleCheck(library, rule).findings()]
 
 
+def check_definitions(library: Library, op: OpDecl) -> list[Diagnostic]:
+    """All findings on what an operator is said to be made of."""
+    try:
+        expanded = TermFunctions(library.defines).operator(op)
+        rules = definition_rules(library, expanded, False)
+    except GenrwError as problem:
+        return list(problem.diagnostics)
+    return [finding for rule in rules for finding in _RuleCheck(library, rule).of_definition()]
+
+
+def check_term_function(library: Library, define: DefineDecl) -> list[Diagnostic]:
+    """All findings on a term function."""
+    span = define.name_span
+    operands = tuple(VarPattern(name, span=span) for name in define.operands)
+    attributes = tuple(AttributePattern(name, None, span) for name in define.attributes)
+    left = OpPattern(define.name, attributes, operands, span=span, op_span=span)
+    try:
+        term = TermFunctions(library.defines).pattern(define.term)
+    except GenrwError as problem:
+        return list(problem.diagnostics)
+    rule = RuleDecl(define.name, library.stages[0] if library.stages else None, left, term, name_span=span)
+    found = list(_RuleCheck(library, rule).of_term())
+    named = [*define.operands, *define.attributes]
+    used = {leaf.name for leaf in leaves(define.term) if isinstance(leaf, VarPattern)}
+    used |= {name for expr in term_expressions(define.term) for name in free_names(expr)}
+    used |= {n.family for n in nodes(define.term) if n.family is not None}
+    for name in named:
+        if name not in used:
+            found.append(Diagnostic(f"`{name}` of `{define.name}` is never used", span, "leave it out"))
+        if named.count(name) > 1:
+            found.append(Diagnostic(f"`{define.name}` has two parameters of one name", span, "rename one"))
+    return found
+
+
 class _RuleCheck:
     def __init__(self, library: Library, rule: RuleDecl) -> None:
         self.library, self.rule = library, rule
+        self.functions = TermFunctions(library.defines)
         self.classes = {
             b.name for b in rule.for_ if isinstance(b.value, Name) and library.members_of(b.value.name) is not None
         }
 
     def findings(self) -> Iterator[Diagnostic]:
-        rule = self.rule
-        taken = list(check_names(self.library, rule))
+        taken = list(check_names(self.library, self.rule))
         yield from taken
         if taken:
             return
         yield from self._stages()
+        try:
+            rule = self.rule = self.functions.rule(self.rule)
+        except GenrwError as problem:
+            yield from problem.diagnostics
+            return
         if not isinstance(rule.left, OpPattern):
             yield Diagnostic("the left side is a variable, which matches everything", rule.left.span)
             return
@@ -56,8 +106,27 @@ class _RuleCheck:
             if not structure:
                 yield from self._bound(left, right)
                 yield from self._orders(left)
+        yield from self._numbers()
         yield from self._unused()
         yield from self._guard()
+
+    def of_definition(self) -> Iterator[Diagnostic]:
+        """What is wrong with a rule that no author wrote, as it says what an operator is made of."""
+        yield from self.of_term()
+        yield from self._numbers()
+        yield from self._guard()
+
+    def of_term(self) -> Iterator[Diagnostic]:
+        """What is wrong with the right side alone."""
+        structure = list(self._patterns(self.rule.right, False))
+        yield from structure or self._bound(self.rule.left, self.rule.right)
+
+    def _numbers(self) -> Iterator[Diagnostic]:
+        """Numbers that stand for constants of a type that nothing tells."""
+        try:
+            spelled_out(self.rule, self.library)
+        except GenrwError as problem:
+            yield from problem.diagnostics
 
     def _stages(self) -> Iterator[Diagnostic]:
         stages = self.rule.stages
@@ -148,6 +217,7 @@ class _RuleCheck:
         known = operands | set(_attribute_names(left)) | set(_number_names(left)) | self.classes | set(CONTEXT_NAMES)
         known |= {n.family for n in nodes(left) if n.family and n.family not in self.library.monoids}
         known |= {b.name for b in (*self.rule.with_, *self.rule.for_)}
+        known |= {n.binds for n in nodes(right) if n.binds is not None}
         for leaf in leaves(right):
             if isinstance(leaf, VarPattern) and leaf.name not in operands:
                 yield Diagnostic(f"`{leaf.name}` is not bound by the left side", leaf.span)

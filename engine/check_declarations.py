@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from genrw.engine.array_functions import array_functions
+from genrw.engine.check import check_definitions, check_term_function
 from genrw.engine.check_names import check_names
 from genrw.engine.context import CONTEXT_NAMES
+from genrw.engine.definitions import Derived
 from genrw.engine.dtypes import CLASSES, DTYPES, is_dtype
 from genrw.engine.emit_text import check_emit_text
 from genrw.engine.expr import check_expr
@@ -15,11 +17,11 @@ from genrw.engine.fold import Folds, fold_functions
 from genrw.engine.functions import FUNCTIONS, Function
 from genrw.engine.infer import RESULT_PARTS, holes, is_variable
 from genrw.engine.lanes import Lanes, lane_functions
-from genrw.engine.library import LEAST_PARTS, PARTS_OF_ROLES, ROLES, Library
+from genrw.engine.library import LEAST_PARTS, NOWHERE, PARTS_OF_ROLES, ROLES, Library
 from genrw.engine.monoids import ELEMENT
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Call, Const, Expr, Name
-from genrw.grammar.rw_tree import ClassDecl, FieldExpr, LetDecl, MonoidDecl, OpDecl, TargetDecl
+from genrw.grammar.rw_tree import ClassDecl, DefineDecl, FieldExpr, LetDecl, MonoidDecl, OpDecl, TargetDecl
 from genrw.grammar.source import Span
 
 _ATTRIBUTE_TYPES = (
@@ -27,8 +29,6 @@ _ATTRIBUTE_TYPES = (
 )
 _FINISH_NAMES = {"a": "the accumulator", "n": "the number of elements", "type": "the type that the fold computes in"}
 """What a monoid's result may name beside the accumulator's fields."""
-_NOWHERE = "nowhere"
-"""What stands for no stage where an operator says at which it may be."""
 
 
 def check_declarations(library: Library, declarations: Iterable[object]) -> list[Diagnostic]:
@@ -55,6 +55,8 @@ class DeclarationChecks:
             yield from self._operator(declaration)
         elif isinstance(declaration, MonoidDecl):
             yield from self._monoid(declaration)
+        elif isinstance(declaration, DefineDecl):
+            yield from check_term_function(self.library, declaration)
         elif isinstance(declaration, LetDecl):
             yield from self._let(declaration)
 
@@ -63,11 +65,12 @@ class DeclarationChecks:
     def _operator(self, op: OpDecl) -> Iterator[Diagnostic]:
         yield from self._role(op)
         for stage in op.stages:
-            if stage not in (*self.library.stages, _NOWHERE):
-                yield _unknown("stage", stage, (*self.library.stages, _NOWHERE), op.name_span)
+            if stage not in (*self.library.stages, NOWHERE):
+                yield _unknown("stage", stage, (*self.library.stages, NOWHERE), op.name_span)
         yield from self._signature(op)
         yield from self._result(op)
         yield from self._clauses(op)
+        yield from self._definitions(op)
         if isinstance(op.cost, Const) and not (isinstance(op.cost.value, int | float) and op.cost.value > 0):
             yield Diagnostic("a cost is a number above 0", op.cost.span, "write a small one, such as 0.01")
         if op.emit is not None:
@@ -75,6 +78,22 @@ class DeclarationChecks:
                 check_emit_text(op)
             except GenrwError as problem:
                 yield from problem.diagnostics
+
+    def _definitions(self, op: OpDecl) -> Iterator[Diagnostic]:
+        yield from check_definitions(self.library, op)
+        if not op.definitions or op.means is not None:
+            return
+        operators = (*self.library.operators.values(), *self.library.families)
+        derived = Derived({o.decl.name: o.decl for o in operators}, self.library.monoids)
+        try:
+            means = derived.means(derived.decls[op.name])
+        except GenrwError as problem:
+            yield from problem.diagnostics
+            return
+        if means is None:
+            why = "what this is made of does not tell what it means"
+            first = op.definitions[0].span
+            yield Diagnostic(why, first, "write means EXPR, or a term without guard whose operators have a meaning")
 
     def _role(self, op: OpDecl) -> Iterator[Diagnostic]:
         if op.role is None and not isinstance(op.result, Call):

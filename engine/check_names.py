@@ -21,6 +21,7 @@ from genrw.grammar.rw_tree import (
     AttributeDecl,
     ClassDecl,
     Declaration,
+    DefineDecl,
     ImportDecl,
     LetDecl,
     MonoidDecl,
@@ -63,6 +64,9 @@ def check_names(library: Library, declaration: Declaration) -> Iterator[Diagnost
                 (f.decl.family or "" for f in library.families), "any monoid in a family's name"
             )
             yield from _taken([(declaration.name, declaration.name_span)], placeholders)
+        case DefineDecl():
+            parameters = (*declaration.attributes, *declaration.operands)
+            yield from _taken(((name, declaration.name_span) for name in parameters), _CONTEXT)
         case LetDecl():
             yield from _taken(((name, declaration.name_span) for name in declaration.parameters), _TYPES)
             yield from _taken(_local(declaration), _TYPES)

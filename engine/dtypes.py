@@ -162,6 +162,25 @@ def converted(value: float, source: str, target: str) -> float:
     return (int(stored) - int(b.smallest)) % (1 << b.bits) + int(b.smallest)
 
 
+def is_constant(value: float, number: float, dtype: str) -> bool:
+    """Is a constant of a type the number: itself, as the type stores it, or as a narrower floating type does?
+
+    0 and -0 are two numbers, and no number is true or false.
+    """
+    if isinstance(value, bool) or isinstance(number, bool):
+        return value is number
+    if not DTYPES[dtype].is_float:
+        return value == number
+    narrower = [name for name, d in DTYPES.items() if d.is_float and holds(dtype, name)]
+    stored = rounded(value, dtype)
+    return any(_same(stored, rounded(number, name)) for name in narrower)
+
+
+def _same(a: float, b: float) -> bool:
+    """Are two floating numbers one, NaN and the sign of 0 included?"""
+    return (a == b and math.copysign(1, a) == math.copysign(1, b)) or (math.isnan(a) and math.isnan(b))
+
+
 def has_reciprocal(value: float, dtype: str) -> bool:
     """Whether 1 / value is exact and normal in a floating type, so that dividing is multiplying by it."""
     mantissa, exponent = math.frexp(rounded(value, dtype))

@@ -138,6 +138,7 @@ class _Encoder:
         self.inputs: dict[tuple[str, str], _Input] = {}
         self.attribute_sources: dict[str, tuple[int, str]] = {}
         self.constraints: list[tuple[int, str, Expr]] = []
+        self.named = {n.binds: n for n in pattern_nodes(variant.right) if n.binds is not None}
         self.numbers = {
             p.value.name for p in leaves(variant.left) if isinstance(p, NumberPattern) and isinstance(p.value, Name)
         }
@@ -148,6 +149,7 @@ class _Encoder:
         self.class_vars: dict[str, Any] = {}
         self.members: set[str] = set()
         self.outputs: list[tuple[str, Any]] = []
+        self.looked_up: list[Any] = []
         self.actions: list[Any] = []
         self.made: dict[int, tuple[Any, ...]] = {}
 
@@ -202,7 +204,7 @@ class _Encoder:
         root, *others = self.facts
         commands = [
             self._rule(ASKING, self.facts, [demand]),
-            self._rule("", [root, answer, *others], self._head(right)),
+            self._rule("", [root, answer, *others, *self.looked_up], self._head(right)),
         ]
         names = any(kind == "operator" for kind, _ in self.outputs)
         return Encoded(
@@ -306,6 +308,11 @@ class _Encoder:
             terms = [self._operand_term(o) for o in node.operands]
             term = self.call(constructor(len(terms)), self._op_term(node), self.var(f"a:{i}"), *terms)
             self.facts.append(self.eq(self.var(f"e:{i}"), term))
+            first = next(
+                j for j, n in enumerate(self.left) if n is node or (n.binds is not None and n.binds == node.binds)
+            )
+            if first < i:
+                self.facts.append(self.eq(self.var(f"e:{i}"), self.var(f"e:{first}")))
             self._bind_attributes(node, i)
 
     def _leave_itself(self) -> None:
@@ -423,6 +430,8 @@ class _Encoder:
                 self._need("number", name)
             elif name in self.class_vars:
                 self._need("operator", name)
+            elif name in self.named:
+                self._need_pattern_type(self.named[name])
             elif self._is_value(name):
                 self._need_members(name, {m for n, m in members if n == name})
 
@@ -548,7 +557,11 @@ class _Encoder:
                 return self.class_vars[pattern.family]
         self._need_template_op(pattern)
         self.outputs.append(("operator", pattern))
-        return self.call("operator", self.var(f"o:{len(self.outputs) - 1}"))
+        number = len(self.outputs) - 1
+        # egglog looks functions up in bodies only
+        name = self.var(f"built:{number}")
+        self.looked_up.append(self.eq(name, self.call("operator", self.var(f"o:{number}"))))
+        return name
 
     def _need_template_op(self, pattern: OpPattern) -> None:
         name = pattern.family if pattern.family is not None else pattern.op

@@ -50,7 +50,8 @@ class Evaluator:
     ) -> Any:
         """What a meaning gives; one that knows of no monoid acts on each field of an accumulator alike."""
         fields = max((len(v) for v in operands if isinstance(v, tuple)), default=0)
-        if not fields or any(a.type == "monoid" for a in operator.decl.attributes):
+        knows = operator.decl.family_type == "monoid" and operator.decl.family is not None
+        if not fields or knows or any(a.type == "monoid" for a in operator.decl.attributes):
             return meaning(env, dtype if dtype in DTYPES else None)
         named = [(d.name, v) for d, v in zip(operator.fixed, operands, strict=False) if isinstance(v, tuple)]
         return tuple(meaning({**env, **{name: v[i] for name, v in named}}) for i in range(fields))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from genrw.engine.constants import folds_constants, has_constants
 from genrw.engine.encodings import Encodings
 from genrw.engine.example_programs import program_of
 from genrw.engine.example_text import difference
@@ -90,10 +91,21 @@ class _Trial:
         """The e-graph of the program after the rule ran."""
         before = self._spaced(stage)
         present = frozenset(node.op for node in before.nodes)
-        rules, reachable = relevant_rules(self.library, (self.rule,), present)
+        rules, reachable = relevant_rules(self.library, (self.rule, *self._folding(stage)), present)
         encodings = Encodings(self.library, self.watched)
         engine = StageEngine(self.library, stage, rules, reachable, _LIMITS, encodings)
         return engine.run([before], [self._context(before)])
+
+    def _folding(self, stage: str) -> Sequence[RuleDecl]:
+        """For a rule on constants the rules that make one of a constant: programs get at theirs in many ways."""
+        if not has_constants(self.rule, self.library):
+            return ()
+        others = (rule for rule in self.library.rules if rule is not self.rule and stage in rule.stages)
+        return [rule for rule in others if folds_constants(rule, self.library)]
+
+    def _own(self, graph: Saturated, number: int) -> bool:
+        """Did the rule itself make something of a class?"""
+        return any(graph.rules[r].partition("/")[0] == self.rule.name for r in graph.why.get(number, ()))
 
     def _spaced(self, stage: str) -> Module:
         """The program as a stage takes it."""
@@ -102,7 +114,7 @@ class _Trial:
 
     def _at(self, stage: str) -> Failure | None:
         graph = self.saturated(stage)
-        fired = any(graph.why.values())
+        fired = any(self._own(graph, number) for number in graph.why)
         if self.after is None:
             return self._changed(stage, graph) if fired else None
         if not fired:
@@ -120,7 +132,7 @@ class _Trial:
         """A counterexample that the rule matches: at the instruction where it does."""
         left = self.rule.left
         roots = pattern_operators(left, self.rule, self.library) if isinstance(left, OpPattern) else frozenset()
-        matched = [n for n in self.before.nodes if n.op in roots and graph.why.get(_class_of(graph, n))]
+        matched = [n for n in self.before.nodes if n.op in roots and self._own(graph, _class_of(graph, n))]
         whole = matched[-1] if matched else self.before.root  # Users come last: of what is equal by now, the whole.
         said = f"rule `{self.rule.name}` changes its counterexample"
         remedy = "narrow the pattern or its guard, or make this an example"

@@ -197,7 +197,75 @@ def fold_functions(folds: Folds) -> dict[str, Function]:
         lambda op, x, axes: reduce_tensor(folds, op, x, axes),
         "The elements along axes folded with a monoid; the axes stay, with length 1.",
     )
-    return {reduce_.name: reduce_}
+    parts = (
+        declare(
+            "accumulated(op: string, x: any, k: any) -> any",
+            lambda op, x, k: accumulated(folds, op, x, k),
+            "Each element's accumulator, at position k of its row; what a fold starts from where k is below 0.",
+        ),
+        declare(
+            "merged(op: string, x: any, axes: ints) -> any",
+            lambda op, x, axes: merged(folds, op, x, axes),
+            "Accumulators along axes folded into one; the axes stay, with length 1.",
+        ),
+        declare(
+            "read_off(op: string, x: any, n: int) -> any",
+            lambda op, x, n: folds.over(op, opened(x)).finish(opened(x), n),
+            "The result of a fold over n elements, from the accumulator.",
+        ),
+        declare(
+            "field(op: string, x: any, name: string) -> any",
+            lambda op, x, name: opened(x)[field_number(folds, op, name)],
+            "A field of an accumulator.",
+        ),
+        declare(
+            "with_field(op: string, x: any, name: string, value: any) -> any",
+            lambda op, x, name, value: with_field(folds, op, x, name, value),
+            "The accumulator with another value in a field. A type for `x` stands for what a fold over it starts from.",
+        ),
+    )
+    return {f.name: f for f in (reduce_, *parts)}
+
+
+def accumulated(folds: Folds, op: str, x: Value, k: Value) -> Value:
+    """The accumulators of elements at positions of their rows; those of no elements, below position 0, are identities."""
+    if not isinstance(x, Array) or not isinstance(k, Array):
+        raise Misuse("`accumulated` takes elements and their positions")
+    fold = folds.of(op, x.dtype)
+    found = zip(fold.element(x, k), fold.identity, strict=True)
+    return closed(tuple(Array(np.where(k.values >= 0, a.values, b.values), a.dtype) for a, b in found))
+
+
+def merged(folds: Folds, op: str, x: Value, axes: tuple[int, ...]) -> Value:
+    """Accumulators folded along axes."""
+    parts = opened(x)
+    rank = parts[0].values.ndim
+    axes = normalise_axes(axes, rank)
+    kept = tuple(d for d in range(rank) if d not in axes)
+    lens = parts[0].values.shape
+    rows = tuple(a.values.transpose(kept + axes).reshape((*(lens[d] for d in kept), -1)) for a in parts)
+    found = folds.over(op, parts).along(tuple(Array(r, a.dtype) for r, a in zip(rows, parts, strict=True)), len(kept))
+    shape = tuple(1 if d in axes else n for d, n in enumerate(lens))
+    return closed(tuple(Array(a.values.reshape(shape), a.dtype) for a in found))
+
+
+def field_number(folds: Folds, op: str, name: str) -> int:
+    """The place of a field among those that a monoid carries."""
+    names = [field for field, _ in folds.library.monoids[op].carry] if op in folds.library.monoids else []
+    if name not in names:
+        raise Misuse(f"`{op}` carries no field `{name}`")
+    return names.index(name)
+
+
+def with_field(folds: Folds, op: str, x: Value, name: str, value: Value) -> Value:
+    """An accumulator, or what a fold over a type starts from, with another value in a field."""
+    if not isinstance(value, Array):
+        raise Misuse("`with_field` takes a value for the field")
+    parts = folds.of(op, x).identity if isinstance(x, str) else opened(x)
+    lens = np.broadcast_shapes(value.values.shape, *(a.values.shape for a in parts))
+    own = field_number(folds, op, name)
+    found = (value if place == own else a for place, a in enumerate(parts))
+    return closed(tuple(Array(np.broadcast_to(v.values, lens), a.dtype) for v, a in zip(found, parts, strict=True)))
 
 
 def reduce_tensor(folds: Folds, op: str, x: Value, axes: tuple[int, ...]) -> Array:

@@ -660,6 +660,12 @@ def _converted(value: Any, source: str, target: str) -> Value:
     return dtypes.converted(value, source, target)
 
 
+@_function("is_constant(value: any, number: any, dtype: dtype) -> bool")
+def _is_constant(value: Any, number: Any, dtype: str) -> Value:
+    """Whether a constant of a type is a number: rounded to it, or to a narrower type that was widened."""
+    return not isinstance(value, tuple) and dtypes.is_constant(value, number, dtype)
+
+
 @_function("has_reciprocal(value: number, dtype: dtype) -> bool")
 def _has_reciprocal(value: Any, dtype: str) -> bool:
     """Whether 1 / value is exact in a floating type, so that dividing by value is multiplying by that."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from genrw.engine.dtypes import DTYPES
 from genrw.engine.ir import Module
 from genrw.engine.library import Library
+from genrw.engine.monoids import element_type
 from genrw.engine.places import ELEMENT, ELSEWHERE, ROW, Answer, Question, Space
 from genrw.engine.space import fold_axes
 
@@ -48,7 +49,8 @@ class FusionGraph:
         self.operands = [tuple(number[id(o)] for o in node.operands) for node in self.nodes]
         self.results = tuple(dict.fromkeys(number[id(o)] for o in module.root.operands))
         self.elements = [node.type.elements for node in self.nodes]
-        self.item = [DTYPES[node.type.dtype].itemsize for node in self.nodes]
+        self.item = [DTYPES[element_type(node.type.dtype)].itemsize for node in self.nodes]
+        self.held = [node.type.dtype not in DTYPES for node in self.nodes]
         self.bytes = [n * size for n, size in zip(self.elements, self.item, strict=True)]
         self.users: list[list[int]] = [[] for _ in self.nodes]
         for i, operands in enumerate(self.operands):
@@ -154,7 +156,12 @@ class FusionGraph:
         return machine.launch + max(moved / machine.bandwidth, operations / machine.rate)
 
     def homes(self, i: int, space: int, elements: int) -> tuple[int, ...]:
-        """The places at which a kernel of a space, or a flat one of so many elements, can store a value."""
+        """The places at which a kernel of a space, or a flat one of so many elements, can store a value.
+
+        Accumulators of several fields are held by lanes and workgroups only.
+        """
+        if self.held[i]:
+            return ()
         if space == FLAT:
             return (ELEMENT,) if self.elements[i] == elements else ()
         return self._homes.get((i, space), ())

@@ -140,8 +140,10 @@ def _tensor_value(node: Node, evaluator: Evaluator, values: Mapping[int, Value],
     return _of_shape(node, value)
 
 
-def _of_shape(node: Node, value: Value) -> Array:
-    """The value, which has to have the shape that its type says."""
+def _of_shape(node: Node, value: Value) -> Value:
+    """The value, which has to have the shape that its type says; of an accumulator, each field."""
+    if isinstance(value, tuple):
+        return tuple(_of_shape(node, part) for part in value)
     if not isinstance(value, Array) or value.values.shape != node.type.lens:
         found = list(value.values.shape) if isinstance(value, Array) else "another kind of value"
         raise at_node(node, f"means a tensor of lens {found}, but its type says {list(node.type.lens)}")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property, partial
 from typing import Any
@@ -12,24 +12,19 @@ from typing import Any
 from genrw.engine.context import EMPTY, Record
 from genrw.engine.expr import Evaluator, compile_expr
 from genrw.engine.functions import Function
-from genrw.engine.layouts import LAYOUT_FUNCTIONS
-from genrw.engine.monoids import monoid_functions
-from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
+from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.expr_tree import Call, Const, Expr, Name
 from genrw.grammar.rw_tree import (
     AttributeDecl,
-    ClassDecl,
-    Declaration,
+    DefineDecl,
     ImportDecl,
     LetDecl,
     MonoidDecl,
     OpDecl,
     OperandDecl,
     OpPattern,
-    PipelineDecl,
     RuleDecl,
     RuleFile,
-    TargetDecl,
 )
 from genrw.grammar.source import Span
 
@@ -66,6 +61,8 @@ PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
 """What the parts of a role may be, in order: an operand, an attribute, or one of some words."""
 LEAST_PARTS = {"fold": 1, "element": 2, "made": 2, "place": 1, "read": 2, "write": 2, "sync": 1, "boundary": 1}
 """How many parts of a role have to be named."""
+NOWHERE = "nowhere"
+"""What stands for no stage where an operator says at which it may be."""
 LAUNCH_PARTS = ("call", "kernel")
 """The parts of the operator by which a main module calls its kernels."""
 
@@ -224,9 +221,15 @@ class Library:
     stages: tuple[str, ...]
     rules: tuple[RuleDecl, ...]
     imports: Mapping[str, tuple[ImportDecl, ...]] = field(default_factory=dict)
+    defines: Mapping[str, DefineDecl] = field(default_factory=dict)
     digest: str = ""
     foreign: frozenset[str] = frozenset()
     _found: dict[str, tuple[Operator, str | None] | None] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def written_rules(self) -> tuple[RuleDecl, ...]:
+        """The rules as their files have them: `rules` are spelled out."""
+        return tuple(d for file in self.files for d in file.declarations if isinstance(d, RuleDecl))
 
     def shares_terms(self, other: Library) -> bool:
         """Do the libraries differ in nothing but their rules? So it is of one that another was taken over from."""
@@ -306,6 +309,14 @@ class Library:
         named = {stage for rule in asking for stage in rule.stages}
         return next((stage for stage in self.stages if stage in named), None)
 
+    @cached_property
+    def lane_stages(self) -> tuple[str, ...]:
+        """The stages at which there are values of lanes: from the first on whose rules take elements of tensors."""
+        roots = [(r.left.op, r.stages) for r in self.rules if isinstance(r.left, OpPattern)]
+        named = {stage for op, stages in roots if op in self.element_operators for stage in stages}
+        first = next((place for place, stage in enumerate(self.stages) if stage in named), len(self.stages))
+        return self.stages[first:]
+
     def target(self, name: str) -> Target:
         """A target by name; GenrwError if there is none."""
         if name not in self.targets:
@@ -357,36 +368,6 @@ class Library:
         return {role: frozenset(name for name in self.names if self.role(name) == role) for role in ROLES}
 
 
-_PLACELESS = (LetDecl, ClassDecl, PipelineDecl, TargetDecl)
-"""What no message is about once a library is made, helpers aside: these are told of where rules call them."""
-
-
-def _same_terms(some: Iterable[RuleFile], others: Iterable[RuleFile]) -> bool:
-    """Do files declare the same things, rules aside? What messages may be about has to be the very same."""
-    first, second = (
-        [d for file in files for d in file.declarations if not isinstance(d, RuleDecl)] for files in (some, others)
-    )
-    if len(first) != len(second):
-        return False
-    if not all(a is b or (isinstance(a, _PLACELESS) and a == b) for a, b in zip(first, second, strict=True)):
-        return False
-    helpers = {a.name for a, b in zip(first, second, strict=True) if a is not b and isinstance(a, LetDecl)}
-    return not helpers or not _called_for(helpers, first)
-
-
-def _called_for(helpers: set[str], declarations: Sequence[Declaration]) -> bool:
-    """May anything but rules call the helpers, directly or through others? So it seems if calls stand in their text."""
-    size = 0
-    while size < len(helpers):
-        size = len(helpers)
-        call = re.compile(rf"\b(?:{'|'.join(sorted(helpers))})\s*\(")
-        users = [d for d in declarations if d.name not in helpers and call.search(d.span.text)]
-        if not all(isinstance(user, LetDecl) for user in users):
-            return True
-        helpers = helpers | {user.name for user in users}
-    return False
-
-
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 
 
@@ -395,123 +376,3 @@ def family_affixes(name: str) -> tuple[str, str]:
     match = _PLACEHOLDER.search(name)
     assert match is not None, name
     return name[: match.start()], name[match.end() :]
-
-
-def build_library(files: Iterable[RuleFile], before: Library | None = None) -> Library:
-    """Gather declarations. Names declared twice, unknown bases and unknown class members are GenrwErrors.
-
-    From an earlier library everything but the rules is taken over if it is the same; messages about helpers may then be
-    about the place where they stood before.
-    """
-    library, problems = gathered_library(files, before)
-    if problems:
-        raise GenrwError(problems)
-    return library
-
-
-def gathered_library(
-    files: Iterable[RuleFile], before: Library | None = None
-) -> tuple[Library, tuple[Diagnostic, ...]]:
-    """The same as far as it goes, and what is wrong: of two declarations of a name the first counts."""
-    gatherer = _Gatherer(tuple(files))
-    library = gatherer.library(before)
-    return library, tuple(gatherer.problems)
-
-
-class _Gatherer:
-    """Collects declarations by kind and the problems met on the way."""
-
-    def __init__(self, files: tuple[RuleFile, ...]) -> None:
-        self.files = files
-        self.problems: list[Diagnostic] = []
-        self.kinds: dict[type, dict[str, Any]] = {}
-        self.imports: dict[str, tuple[ImportDecl, ...]] = {}
-        for file in files:
-            for declaration in file.declarations:
-                if isinstance(declaration, ImportDecl):
-                    self.imports[declaration.name] = (*self.imports.get(declaration.name, ()), declaration)
-                else:
-                    self._add(declaration)
-
-    def _add(self, declaration: Any) -> None:
-        named = self.kinds.setdefault(type(declaration), {})
-        if declaration.name in named:
-            first = named[declaration.name]
-            self.problems.append(
-                Diagnostic(
-                    f"`{declaration.name}` is declared twice",
-                    declaration.name_span,
-                    f"the first declaration is at {first.name_span}; rename one or remove it",
-                )
-            )
-        else:
-            named[declaration.name] = declaration
-
-    def _of(self, kind: type) -> dict[str, Any]:
-        return self.kinds.get(kind, {})
-
-    def library(self, before: Library | None) -> Library:
-        if before is not None and not self.problems and _same_terms(self.files, before.files):
-            return replace(before, files=self.files, rules=tuple(self._of(RuleDecl).values()))
-        lets: dict[str, LetDecl] = self._of(LetDecl)
-        monoids: dict[str, MonoidDecl] = self._of(MonoidDecl)
-        scope = Scope(lets, monoid_functions(monoids) | LAYOUT_FUNCTIONS)
-        operators = [Operator(decl, scope) for decl in self._of(OpDecl).values()]
-        pipeline = next(iter(self._of(PipelineDecl).values()), None)
-        library = Library(
-            files=self.files,
-            operators={op.name: op for op in operators if op.decl.family is None},
-            families=tuple(op for op in operators if op.decl.family is not None),
-            monoids=monoids,
-            targets=self._targets(scope),
-            scope=scope,
-            classes={},
-            stages=pipeline.stages if pipeline is not None else (),
-            rules=tuple(self._of(RuleDecl).values()),
-            imports=self.imports,
-        )
-        classes: dict[str, frozenset[str]] = {}
-        object.__setattr__(library, "classes", classes)
-        for decl in self._of(ClassDecl).values():
-            classes[decl.name] = self._class(decl, library)
-        return library
-
-    def _targets(self, scope: Scope) -> dict[str, Target]:
-        decls: dict[str, TargetDecl] = self._of(TargetDecl)
-        targets: dict[str, Target] = {}
-
-        def resolve(decl: TargetDecl, below: tuple[str, ...]) -> dict[str, Expr]:
-            if decl.base is None:
-                return dict(decl.values)
-            if decl.base not in decls or decl.base in below:
-                why = "is its own ancestor" if decl.base in below else "is not declared"
-                self.problems.append(Diagnostic(f"the base target `{decl.base}` {why}", decl.name_span))
-                return dict(decl.values)
-            return resolve(decls[decl.base], (*below, decl.base)) | dict(decl.values)
-
-        bases = {decl.name for decl in decls.values() if "abstract" in dict(decl.values)}
-        for decl in decls.values():
-            values = resolve(decl, (decl.name,))
-            if decl.name not in bases:
-                names: dict[str, Any] = {"name": decl.name}
-                for key, expr in values.items():
-                    try:
-                        names[key] = scope.compile(expr)(names)
-                    except GenrwError as problem:
-                        self.problems += (p for p in problem.diagnostics if p not in self.problems)
-                targets[decl.name] = Target(decl.name, names)
-        return targets
-
-    def _class(self, decl: ClassDecl, library: Library) -> frozenset[str]:
-        members: set[str] = set()
-        for sign, names in decl.terms:
-            for name in names:
-                found = library.members_of(name)
-                if found is None and library.find(name) is not None:
-                    found = frozenset({name})
-                if found is None:
-                    remedy = library.suggest(name)
-                    self.problems.append(Diagnostic(f"`{name}` is neither an operator nor a class", decl.span, remedy))
-                    continue
-                members = members | found if sign == "+" else members - found
-        return frozenset(members)

@@ -37,8 +37,16 @@ def accumulate_type(monoid: MonoidDecl, dtype: str) -> str:
 
 
 def accumulator(monoid: MonoidDecl, dtype: str) -> str:
-    """The type of the accumulator: the element type, or `NAME.dtype` for a monoid with several fields."""
-    return f"{monoid.name}.{dtype}" if monoid.carry else dtype
+    """The type of the accumulator: the element type, or `NAME.dtype` for a monoid with several fields.
+
+    An accumulator's own type stands for its elements'.
+    """
+    return f"{monoid.name}.{element_type(dtype)}" if monoid.carry else dtype
+
+
+def field_types(monoid: MonoidDecl, dtype: str) -> tuple[str, ...]:
+    """The types of an accumulator's fields, none where it is one value of the elements' type."""
+    return tuple(element_type(dtype) if kind == "T" else kind for _, kind in monoid.carry)
 
 
 def element_type(accumulator_type: str) -> str:
@@ -113,6 +121,16 @@ def monoid_functions(monoids: Mapping[str, MonoidDecl]) -> dict[str, Function]:
             "accumulator(op: string, dtype: string) -> string",
             lambda op, dtype: accumulator(find(op), dtype),
             "The type of the accumulator for elements of a type.",
+        ),
+        declare(
+            "field_names(op: string) -> list",
+            lambda op: tuple(name for name, _ in find(op).carry),
+            "The fields that a monoid carries; none where it carries one value.",
+        ),
+        declare(
+            "field_types(op: string, dtype: string) -> list",
+            lambda op, dtype: field_types(find(op), dtype),
+            "The types of the fields that a monoid carries for elements of a type; none where it carries one value.",
         ),
         declare(
             "element_type(accumulator: string) -> string",

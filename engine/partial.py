@@ -24,7 +24,7 @@ from genrw.engine.stage import Saturated
 from genrw.engine.types import Type
 from genrw.engine.variants import Variant, nodes, pattern_operators, variants
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
-from genrw.grammar.expr_tree import Const, Expr, Name
+from genrw.grammar.expr_tree import Call, Const, Expr, Name
 from genrw.grammar.rw_tree import AttributePattern, Binding, NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
 from genrw.grammar.source import Span
 
@@ -276,6 +276,10 @@ class _Search:
                 holds = self.library.scope.compile(condition)(whole)
             except (GenrwError, KeyError) as problem:
                 self._fail(depth + place, condition.span, f"this cannot be told here: {_said(problem)}{seen}")
+                return False
+            if holds is not True and isinstance(condition, Call) and condition.function == "is_constant":
+                found = _text(self.library.scope.compile(condition.args[0])(whole))
+                self._fail(depth + place, condition.span, f"another number is here: {found}")
                 return False
             if holds is not True:
                 self._fail(depth + place, condition.span, f"this does not hold{seen}")

@@ -87,6 +87,9 @@ class Row:
         """What is still to be seen, in words."""
         if self.stale:
             return ["stale: the rule changed since"]
+        if self.rule.defines is not None:
+            # what an operator is made of is no rule of an author's; where it is no better, the operator stays
+            return [] if self.fired else ["never fired"]
         missing = ["never fired"] if not self.fired else [] if self.survived else ["never survived"]
         if self.refused is not None:
             missing += [] if self.taken else ["guard never taken"]

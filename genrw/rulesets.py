@@ -12,7 +12,8 @@ from pathlib import Path
 
 import lark
 
-from genrw.engine.library import Library, gathered_library
+from genrw.engine.gather import gathered_library
+from genrw.engine.library import Library
 from genrw.folders import rule_files
 from genrw.grammar import expr_tree, gen_tree, rw_tree, source
 from genrw.grammar.cache import cache_folder, cache_key, read_object, write_object
@@ -62,7 +63,9 @@ def chosen_rules(library: Library, names: Sequence[str], folders: Sequence[str |
         return [known[name] for name in names]
     if not folders:
         return list(library.rules)
-    return [d for d in own_declarations(library) if isinstance(d, RuleDecl)]
+    own = {d.name for d in own_declarations(library) if isinstance(d, RuleDecl)}
+    operators = {d.name for d in own_declarations(library) if isinstance(d, OpDecl)}
+    return [r for r in library.rules if r.name.partition("/")[0] in own or r.defines in operators]
 
 
 def own_declarations(library: Library) -> list[Declaration]:

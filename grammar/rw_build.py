@@ -17,6 +17,8 @@ from genrw.grammar.rw_tree import (
     AttributePattern,
     Binding,
     ClassDecl,
+    DefineDecl,
+    Definition,
     FieldExpr,
     ImportDecl,
     InputDecl,
@@ -243,7 +245,7 @@ class RwBuilder(ExprBuilder):
 
     def op(self, c: list[Any]) -> Draft:
         token, attributes, operands, result, where, *clauses = c
-        said = self._gather(clauses, ("requires", "domain"))
+        said = self._gather(clauses, ("requires", "is", "domain"))
         name, family, family_type = token.value, None, "monoid"
         if token.type == "FAMILY":
             prefix, family, type_, suffix = self._family(token)
@@ -263,6 +265,7 @@ class RwBuilder(ExprBuilder):
             "emit": emit,
             "precedence": precedence,
         }
+        fields["definitions"] = said.pop("is", ())
         return Draft(OpDecl, name, token, fields | said)
 
     def attributes(self, c: list[Any]) -> tuple[AttributeDecl, ...]:
@@ -298,6 +301,21 @@ class RwBuilder(ExprBuilder):
         keyword, condition, message = c
         requirement = Requirement(condition, string(self.source, message), self.span(keyword, message))
         return _Clause(keyword, (requirement,))
+
+    def is_(self, c: list[Any]) -> _Clause:
+        keyword, term, guard, computed = c
+        parts = [term.span, *([guard.span] if guard is not None else []), *(b.span for b in computed or ())]
+        span = self.place(keyword).to(parts[-1])
+        return _Clause(keyword, (Definition(term, guard, tuple(computed or ()), span),))
+
+    def is_with(self, c: list[Any]) -> list[Any]:
+        return c[1:]
+
+    def define(self, c: list[Any]) -> Draft:
+        name, attributes, operands, term = c
+        return Draft(
+            DefineDecl, name.value, name, {"attributes": attributes or (), "operands": operands or (), "term": term}
+        )
 
     def emit(self, c: list[Any]) -> _Clause:
         keyword, text, precedence = c

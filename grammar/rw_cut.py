@@ -31,7 +31,7 @@ class Part:
     blocks: list[Block] = field(default_factory=list)
 
 
-_KEYWORD = "(?:rule|op|let|class|monoid|target|import|pipeline|stage)"
+_KEYWORD = "(?:rule|op|define|let|class|monoid|target|import|pipeline|stage)"
 _SCAN = re.compile(
     rf"""
       (?P<string> \"\"\"[\s\S]*?(?:\"\"\"|\Z) | "(?:[^"\\\n]|\\.)*"? )
@@ -140,12 +140,12 @@ class Cutter:
 
 CLAUSES = {
     "rule": "when with for contract replaces",
-    "op": "role at commutative requires means emit device stuck called cost terms domain lo hi pow2",
+    "op": "role at commutative requires is means emit device stuck called cost terms domain lo hi pow2",
     "import": "when with",
     "monoid": "carry element identity combine finish result accumulate domain",
 }
 """What the clauses of a declaration begin with, by the word that begins the declaration."""
-DECLARATIONS = "a declaration begins with rule, op, monoid, target, let, class, import, pipeline or stage"
+DECLARATIONS = "a declaration begins with rule, op, define, monoid, target, let, class, import, pipeline or stage"
 
 
 def _block_end(text: str, at: int, column: int) -> int:

@@ -20,7 +20,11 @@ _CLAUSES = {
     "monoid": frozenset(CLAUSES["monoid"].split()),
 }
 """What begins a line of its own, by the word that begins the declaration."""
-_MAY_BEGIN = {"rule": frozenset({"when"}), "import": frozenset({"when", "=>", "with"})}
+_MAY_BEGIN = {
+    "rule": frozenset({"when"}),
+    "op": frozenset({"when", "with"}),
+    "import": frozenset({"when", "=>", "with"}),
+}
 """What does so where the author began a line with it."""
 _APART = ("rule", "op", "monoid", "target")
 """The declarations that have an empty line before them."""

@@ -15,6 +15,7 @@ from genrw.grammar.rw_tree import (
     Binding,
     ClassDecl,
     Declaration,
+    DefineDecl,
     Example,
     FieldExpr,
     ImportDecl,
@@ -64,6 +65,8 @@ def _lines(declaration: Declaration) -> Iterable[str]:
             return _rule(declaration)
         case OpDecl():
             return _op(declaration)
+        case DefineDecl():
+            return [_define(declaration)]
         case MonoidDecl():
             return _monoid(declaration)
         case ImportDecl():
@@ -167,6 +170,10 @@ def _op(op: OpDecl) -> Iterator[str]:
         yield "  commutative"
     for requirement in op.requires:
         yield f"  requires {print_expr(requirement.condition)} {show_string(requirement.message)}"
+    for definition in op.definitions:
+        guard = "" if definition.guard is None else f" when {print_expr(definition.guard)}"
+        yield f"  is {print_pattern(definition.term)}{guard}"
+        yield from _bindings("with", "=", definition.with_)
     yield from _expression("means", op.means)
     if op.called is not None:
         yield f"  called {_show_text(op.called)}"
@@ -219,6 +226,11 @@ def _show_text(text: str) -> str:
     """C++ or a template: between triple quotes if it has lines, which keeps them readable."""
     plain = "\n" in text and '"""' not in text and not text.endswith('"') and "\r" not in text
     return f'"""{text}"""' if plain else show_string(text)
+
+
+def _define(define: DefineDecl) -> str:
+    attributes = f"[{', '.join(define.attributes)}]" if define.attributes else ""
+    return f"define {define.name}{attributes}({', '.join(define.operands)}) = {print_pattern(define.term)}"
 
 
 # ---- foreign operators

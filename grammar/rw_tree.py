@@ -54,6 +54,16 @@ class Requirement:
 
 
 @dataclass(frozen=True)
+class Definition:
+    """`is TERM when GUARD with name = EXPR`: what an operator is made of, where the guard holds."""
+
+    term: Pattern
+    guard: Expr | None = None
+    with_: tuple[Binding, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class OpDecl(Declared):
     """An operator. `stuck` is what to say when no rule lowers it; `called` names its values in printed
     kernels, with `{attribute}` holes. `terms` are what its cost is made of, by name. `family` is the placeholder of a name like `reduce_{op: monoid}` (name:
@@ -73,6 +83,7 @@ class OpDecl(Declared):
     stages: tuple[str, ...] = ()
     commutative: bool = False
     requires: tuple[Requirement, ...] = ()
+    definitions: tuple[Definition, ...] = ()
     means: Expr | None = None
     emit: str | None = None
     precedence: str | None = None
@@ -86,6 +97,15 @@ class OpDecl(Declared):
     hi: Expr | None = None
     pow2: Expr | None = None
     family_type: str = "monoid"
+
+
+@dataclass(frozen=True)
+class DefineDecl(Declared):
+    """`define name[attributes](operands) = term`: a name for a term, in rules and in other definitions."""
+
+    attributes: tuple[str, ...]
+    operands: tuple[str, ...]
+    term: Pattern
 
 
 @dataclass(frozen=True)
@@ -254,7 +274,8 @@ class RuleDecl(Declared):
     """A rewrite rule. `contract` is exact, reassociates, contracts or approximate; `bound` is for the last.
 
     `stage` names the stage at which it runs, or several, separated by commas. `replaces` says that the left
-    side's root may not survive the stage where the rule applies.
+    side's root may not survive the stage where the rule applies. A rule that `defines` says no more than what that operator
+    is made of; no author wrote it.
     """
 
     stage: str | None
@@ -268,6 +289,7 @@ class RuleDecl(Declared):
     bound: float | None = None
     replaces: bool = False
     examples: tuple[Example, ...] = ()
+    defines: str | None = None
 
     @cached_property
     def stages(self) -> tuple[str, ...]:
@@ -280,7 +302,7 @@ class RuleDecl(Declared):
         return self.span.source.name, self.stage, self.span.text
 
 
-Declaration = OpDecl | MonoidDecl | TargetDecl | LetDecl | ClassDecl | PipelineDecl | RuleDecl | ImportDecl
+Declaration = OpDecl | DefineDecl | MonoidDecl | TargetDecl | LetDecl | ClassDecl | PipelineDecl | RuleDecl | ImportDecl
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,10 @@ def lint(library: Library, own: Sequence[Declaration] = ()) -> list[Finding]:
     """
     malformed = [*_malformed(library), *(Finding(MALFORMED, "target", d) for d in check_targets(library, own))]
     bad = {f.subject for f in malformed}
-    sound = list(directions(library, [rule for rule in library.rules if rule.name not in bad]))
+    sound = list(
+        directions(library, [rule for rule in library.rules if rule.name not in bad and rule.defines not in bad])
+    )
+    written = [direction for direction in sound if direction.rule.defines is None]
     reached = reach(library, sound)
     found = [
         *malformed,
@@ -44,10 +47,10 @@ def lint(library: Library, own: Sequence[Declaration] = ()) -> list[Finding]:
         *misplaced(library, sound),
         *not_lowered(library, sound, reached),
         *mixed_sorts(library, sound),
-        *overlapping(library, sound),
-        *idle(sound),
+        *overlapping(library, written),
+        *idle(written),
         *endless(library, sound),
-        *constant_guards(library, sound),
+        *constant_guards(library, written),
         *unused(library),
     ]
     if not malformed:
@@ -58,7 +61,7 @@ def lint(library: Library, own: Sequence[Declaration] = ()) -> list[Finding]:
 
 def _malformed(library: Library) -> list[Finding]:
     def told() -> Iterator[Finding]:
-        for rule in library.rules:
+        for rule in library.written_rules:
             yield from (Finding(MALFORMED, rule.name, diagnostic) for diagnostic in check_rules(library, [rule]))
         for name, imports in library.imports.items():
             yield from (Finding(MALFORMED, name, diagnostic) for diagnostic in check_imports(library, imports))

@@ -10,22 +10,49 @@ from genrw.engine.lint.finding import Finding, finding
 from genrw.engine.lint.walks import expressions
 from genrw.engine.variants import nodes
 from genrw.grammar.expr_tree import Name
-from genrw.grammar.rw_tree import ClassDecl, LetDecl, RuleDecl
+from genrw.grammar.rw_tree import (
+    ClassDecl,
+    Declaration,
+    DefineDecl,
+    ImportDecl,
+    LetDecl,
+    OpDecl,
+    Pattern,
+    RuleDecl,
+)
 
 
 def unused(library: Library) -> Iterator[Finding]:
     """All findings, file by file."""
     declarations = [declaration for file in library.files for declaration in file.declarations]
     called = {name for d in declarations for expr in expressions(d) for name in calls(expr)}
+    terms = {node.op for d in declarations for side in _sides(d) for node in nodes(side)}
     classes = _classes_named(library)
     for declaration in declarations:
         if isinstance(declaration, RuleDecl):
             yield from _alternatives(declaration)
+        if isinstance(declaration, DefineDecl) and declaration.name not in terms:
+            message = f"no rule calls the term function `{declaration.name}`"
+            yield finding("unused", declaration.name, message, declaration.name_span, "remove it")
         if isinstance(declaration, LetDecl):
             yield from _let(declaration, called)
         if isinstance(declaration, ClassDecl) and declaration.name not in classes:
             message = f"no rule asks for the class `{declaration.name}`"
             yield finding("unused", declaration.name, message, declaration.name_span, "remove it")
+
+
+def _sides(declaration: Declaration) -> Iterable[Pattern]:
+    """The patterns and templates of a declaration."""
+    match declaration:
+        case RuleDecl():
+            return (declaration.left, declaration.right)
+        case OpDecl():
+            return [definition.term for definition in declaration.definitions]
+        case DefineDecl():
+            return (declaration.term,)
+        case ImportDecl():
+            return declaration.results
+    return ()
 
 
 def _alternatives(rule: RuleDecl) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from genrw.engine.expr import free_names
 from genrw.engine.infer import TypeProblem, infer
 from genrw.engine.ir import Module, Node
 from genrw.engine.library import Library, Operator
+from genrw.engine.lint.sides import conditions
 from genrw.engine.types import Type
 from genrw.engine.variants import Variant, pattern_operators, variants
 from genrw.engine.verify.attributes import NUMBERS, AttributeDraw, within_domain
@@ -23,7 +24,7 @@ from genrw.engine.verify.facts import Facts
 from genrw.engine.verify.sides import Match, coerced, number_node, shared
 from genrw.engine.verify.surroundings import WAVES, Headers, Surroundings, draw
 from genrw.grammar.diagnostics import GenrwError
-from genrw.grammar.expr_tree import Const, Name
+from genrw.grammar.expr_tree import Call, Const, Name
 from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
 
 LONGEST = 9
@@ -33,6 +34,8 @@ _ATTRIBUTE_TRIES = 8
 _WIDEST_SHARE = 32
 _LONGEST_SHARE = 256
 _SAME = 0.2
+_NO_SHAPE = 0.7
+"""How often the constant that a number of a rule stands for has no axes."""
 _TRIVIAL = 0.8
 """How often terms are drawn anew whose tensors have a single element: most attributes fit those."""
 _MOST_ELEMENTS = 1 << 15
@@ -117,6 +120,7 @@ class _Draw:
         self.surroundings = draw(source.headers, self.lens, random, source.waves, odd=self.odd)
         self.context = self.surroundings.context(self.library)
         self.size = self._share(self.size)
+        self.constants = self._constants()
         self.attributes = AttributeDraw(self.library, random, self.lens, self.dtype, self.shrunk)
         self.operators: dict[int, Node] = {}
         self.values: dict[str, Node] = {}
@@ -439,7 +443,8 @@ class _Draw:
             if name in known or (name not in asked and not self._is_free(pattern, name, operator)):
                 continue
             drawn = self.attributes.value(decl, operator, types, known, shown.get(name))
-            drawn = self.wanted.get(asked.get(name, ""), self._again(drawn))
+            drawn = self.constants.get(asked.get(name, ""), self._again(drawn))
+            drawn = self.wanted.get(asked.get(name, ""), drawn)
             drawn = self._checked(operator, name, drawn)
             known[name] = coerced(operator, name, _along(drawn, decl.type, types))
         for attribute in pattern.attributes:
@@ -454,6 +459,19 @@ class _Draw:
         if decl is not None and attribute_problem(self.library, decl.type, value):
             raise NoInstance(f"a value of another type for `{name}`")
         return value
+
+    def _constants(self) -> dict[str, Any]:
+        """What the numbers of the left side are: values, the usual type, and no shape of their own mostly."""
+        found: dict[str, Any] = {}
+        for condition in conditions(self.variant.guard):
+            if not isinstance(condition, Call):
+                continue
+            match condition.function, condition.args:
+                case "is_constant", (Name(value), number, Name(dtype)):
+                    found |= {value: self.library.scope.compile(number)({}), dtype: self.dtype}
+                case "broadcasts_to", (Name(lens), _) if self.random.random() < _NO_SHAPE:
+                    found[lens] = ()
+        return found
 
     def _again(self, drawn: Any) -> Any:
         """The value, now and then a list that another attribute has."""

@@ -63,7 +63,8 @@ def _names(failure: Failure) -> Iterator[str]:
     surroundings = failure.instance.surroundings
     context = set(failure.instance.match.context)
     for name, value in failure.alternative.names.items():
-        if name not in context and not name.startswith("operator ") and not isinstance(value, View):
+        # what no author can write, as it has a space, is not the rule's own name
+        if name not in context and " " not in name and not isinstance(value, View):
             yield f"{name} = {show(value)}"
     ranges = failure.instance.ranges
     for leaf in failure.instance.match.leaves:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from genrw.engine.answers import copied_from, require_list
@@ -93,7 +94,15 @@ class Sides:
         return {**match.context, **match.names, **views}
 
     def _lazy(self, match: Match, env: Mapping[str, Any]) -> _Computed:
-        return _Computed(env, {b.name: self._compiled(b.value) for b in match.variant.with_})
+        computed: dict[str, Any] = {b.name: self._compiled(b.value) for b in match.variant.with_}
+        for node in nodes(match.variant.right):
+            if node.binds is not None and node.binds not in match.values:
+                computed[node.binds] = partial(self._view, node, match)
+        return _Computed(env, computed)
+
+    def _view(self, pattern: OpPattern, match: Match, env: Mapping[str, Any]) -> Any:
+        """A part of the right side as expressions see it."""
+        return match.facts.view(self._built(pattern, match, env, {}))
 
     def _compiled(self, expr: Expr) -> Evaluator:
         known = self._evaluators.get(id(expr))

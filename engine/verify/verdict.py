@@ -154,7 +154,8 @@ def tried_out(library: Library, rule: RuleDecl, options: Options) -> Verdict:
     trial = Trial(library, rule, options.waves)
     seed = f"{options.seed}/{rule.name}"
     tried = trial.run(options.count, seed)
-    verdict = Verdict(rule, TRIED, tried.compared, strong=_too_strong(tried))
+    strong = [] if rule.defines is not None else _too_strong(tried)
+    verdict = Verdict(rule, TRIED, tried.compared, strong=strong)
     if tried.failure is not None:
         found = smallest(trial, tried.failure)
         verdict.refute(f": {found.reason}", failure_text(found, library))

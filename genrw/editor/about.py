@@ -35,7 +35,8 @@ def declaration_of(name: Occurrence, library: Library) -> Declaration | None:
     if name.kind == OPERATOR:
         found = library.find(name.name)
         family = next((f.decl for f in library.families if f.name == name.name), None)
-        return found[0].decl if found is not None else family
+        known = found[0].decl if found is not None else family
+        return known or library.defines.get(name.name)
     if name.kind in (LET, FUNCTION):
         return library.scope.lets.get(name.name)
     if name.kind == MONOID:

@@ -18,8 +18,9 @@ from genrw.engine.check import check_rules
 from genrw.engine.check_declarations import check_declarations
 from genrw.engine.check_imports import check_imports
 from genrw.engine.check_targets import check_targets
+from genrw.engine.gather import gathered_library
 from genrw.engine.ir import Node
-from genrw.engine.library import Library, gathered_library
+from genrw.engine.library import Library
 from genrw.engine.lint.check import lint
 from genrw.folders import PROGRAM, RULES, visible_files
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
@@ -27,7 +28,7 @@ from genrw.grammar.gen import parse_gen
 from genrw.grammar.gen_tree import File
 from genrw.grammar.read import read_regular
 from genrw.grammar.rw import parse_rw
-from genrw.grammar.rw_tree import ImportDecl, RuleFile
+from genrw.grammar.rw_tree import ImportDecl, RuleDecl, RuleFile
 from genrw.grammar.source import Span
 from genrw.program import DEFAULT_TARGET
 from genrw.rulesets import rule_texts, shipped_folder
@@ -140,8 +141,7 @@ class Project:
         found.remembered = list(rule_names(tree, library))
         if self._is_now(tree.span, path):
             found.names = found.remembered
-            declared = {id(d) for d in tree.declarations}
-            told = check_rules(library, [rule for rule in library.rules if id(rule) in declared])
+            told = check_rules(library, [d for d in tree.declarations if isinstance(d, RuleDecl)])
             told += check_imports(library, [d for d in tree.declarations if isinstance(d, ImportDecl)])
             told += check_declarations(library, tree.declarations)
             if shipped_folder() not in path.parents:  # The shipped targets are what others are measured by.

@@ -15,6 +15,7 @@ from genrw.grammar.rw_tree import (
     Binding,
     ClassDecl,
     Declaration,
+    DefineDecl,
     LetDecl,
     MonoidDecl,
     NumberPattern,
@@ -105,11 +106,25 @@ def rule_names(file: RuleFile, library: Library) -> Iterator[Occurrence]:
                 yield from _let(declaration, parameters, body)
             case ClassDecl():
                 yield from _class(declaration, library)
+            case DefineDecl():
+                yield from _term_function(declaration, library)
+            case OpDecl():
+                for definition in declaration.definitions:
+                    yield from _side(definition.term, frozenset(), "", library)
+                yield from _calls(expressions(declaration))
             case _:
                 yield from _calls(expressions(declaration))
 
 
-_KINDS = {OpDecl: OPERATOR, RuleDecl: RULE, ClassDecl: CLASS, LetDecl: LET, MonoidDecl: MONOID, TargetDecl: TARGET}
+_KINDS = {
+    OpDecl: OPERATOR,
+    DefineDecl: OPERATOR,
+    RuleDecl: RULE,
+    ClassDecl: CLASS,
+    LetDecl: LET,
+    MonoidDecl: MONOID,
+    TargetDecl: TARGET,
+}
 
 
 def _declared(declaration: Declaration) -> Iterator[Occurrence]:
@@ -140,6 +155,17 @@ def _let(declaration: LetDecl, parameters: Iterable[str], body: Expr) -> Iterato
         at += len(parameter)
     yield from _names(body, frozenset(parameters), scope)
     yield from _calls([body])
+
+
+def _term_function(define: DefineDecl, library: Library) -> Iterator[Occurrence]:
+    scope = f"define {define.name}"
+    source, at = define.span.source, define.name_span.end
+    for parameter in (*define.attributes, *define.operands):
+        at = _word(source.text, parameter, at)
+        yield Occurrence(Span(source, at, at + len(parameter)), VARIABLE, parameter, scope, True)
+        at += len(parameter)
+    yield from _side(define.term, frozenset((*define.attributes, *define.operands)), scope, library)
+    yield from _calls(expressions(define))
 
 
 def _word(text: str, word: str, at: int) -> int:

@@ -19,8 +19,9 @@ from genrw.codegen.printer import print_kernel
 from genrw.engine import stage
 from genrw.engine.check import check_rules
 from genrw.engine.check_declarations import check_declarations
+from genrw.engine.gather import build_library
 from genrw.engine.inputs import random_inputs
-from genrw.engine.library import Library, build_library
+from genrw.engine.library import Library
 from genrw.engine.lint.check import lint
 from genrw.engine.stage import Limits
 from genrw.grammar.diagnostics import GenrwError

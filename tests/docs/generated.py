@@ -24,6 +24,7 @@ from genrw.grammar import gen_tree as tree
 from genrw.grammar.expr_tree import Name
 from genrw.grammar.gen import parse_gen
 from genrw.grammar.rw import print_declaration
+from genrw.grammar.rw_print import print_pattern
 from genrw.grammar.rw_tree import OpDecl, OpPattern, RuleFile
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +34,9 @@ _COVERED = ROOT / "tests" / "rules" / "covered_by.json"
 
 _SHOWN = 3
 """How many programs a table names for an operator."""
+
+_SHORT_TERM = 120
+"""Terms of so many characters are shown beside an operator."""
 
 _SECTION = re.compile(r"(<!-- generated: ([\w ./]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
@@ -94,7 +98,13 @@ def _monoids(library: Library) -> str:
 def _operators(name: str, library: Library) -> str:
     """The operators that one of the shipped files declares."""
     declared = [d for d in _file(name, library).declarations if isinstance(d, OpDecl)]
-    return _table(["operator", "value"], [[f"`{_head(d)}`", _line(d.doc)] for d in declared])
+    return _table(["operator", "value"], [[f"`{_head(d)}`", _line(d.doc) + _made_of(d)] for d in declared])
+
+
+def _made_of(op: OpDecl) -> str:
+    """What an operator is made of, where it says so and the term is short."""
+    term = print_pattern(op.definitions[0].term) if op.definitions else ""
+    return f" It is `{term}`." if term and len(term) <= _SHORT_TERM else ""
 
 
 def _modules(folder: Path) -> str:

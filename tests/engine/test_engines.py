@@ -10,7 +10,8 @@ from support import WAVE64, load
 
 from genrw.engine.arities import Arities, program_arities, term_arities
 from genrw.engine.garbage import uncollected
-from genrw.engine.library import Library, build_library
+from genrw.engine.gather import build_library
+from genrw.engine.library import Library
 from genrw.engine.pipeline import Pipeline
 from genrw.engine.stage import StageEngine
 from genrw.grammar.rw import parse_rw

@@ -14,10 +14,11 @@ from genrw.engine import lane_program
 from genrw.engine.build import build_file
 from genrw.engine.compare import compare
 from genrw.engine.dtypes import dtype_name
+from genrw.engine.gather import build_library
 from genrw.engine.inputs import random_inputs
 from genrw.engine.interpret import interpret
 from genrw.engine.ir import Module, Unit
-from genrw.engine.library import Library, build_library
+from genrw.engine.library import Library
 from genrw.engine.pipeline import Options, Pipeline, Trace
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.gen import parse_gen

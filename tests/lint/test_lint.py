@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from genrw.engine.library import Library, build_library
+from genrw.engine.gather import build_library
+from genrw.engine.library import Library
 from genrw.engine.lint.check import lint
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw import parse_rw

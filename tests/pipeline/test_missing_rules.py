@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from genrw.engine.library import build_library
+from genrw.engine.gather import build_library
 from genrw.engine.pipeline import Options
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.source import Source

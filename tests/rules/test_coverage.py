@@ -55,7 +55,8 @@ def test_every_shipped_rule_matters(library: Library, pytestconfig: pytest.Confi
     assert not coverage.add_examples()
     rows = coverage.rows()
     assert {row.rule.name for row in rows} == {rule.name for rule in library.rules}
-    assert not missing(rows), "\n".join(["these rules are not covered:", *missing(rows)])
+    written = [row for row in rows if row.rule.defines is None]
+    assert not missing(written), "\n".join(["these rules are not covered:", *missing(rows)])
     if pytestconfig.getoption("--update-golden"):
         RECORD.write_text(recorded(rows), encoding="utf-8")
     assert RECORD.read_text(encoding="utf-8") == recorded(rows), "out of date: if it is right, run with --update-golden"

@@ -16,7 +16,8 @@ from genrw.engine.check import check_rules
 from genrw.engine.check_declarations import check_declarations
 from genrw.engine.check_imports import check_imports
 from genrw.engine.check_targets import check_targets
-from genrw.engine.library import Library, gathered_library
+from genrw.engine.gather import gathered_library
+from genrw.engine.library import Library
 from genrw.engine.pipeline import Options
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.rw import parse_rw
