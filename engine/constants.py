@@ -248,8 +248,9 @@ class _Side:
         places = range(len(operands))
         declared = [None if operator is None else _operand_type(operator, place) for place in places]
         known: dict[str | None, Expr | None] = {}
-        if dtype is not None and (operator is None or isinstance(operator.decl.result, Name)):
-            known[operator.decl.result.name if operator is not None else None] = dtype
+        result = operator.decl.result if operator is not None else None
+        if dtype is not None and (result is None or isinstance(result, Name)):
+            known[result.name if result is not None else None] = dtype
         numbers = {d for d, operand in zip(declared, operands, strict=True) if _is_number(operand)}
         for place in places:
             if declared[place] in numbers and not _is_number(operands[place]):
@@ -261,6 +262,7 @@ class _Side:
         if isinstance(pattern, OpPattern) and pattern.binds is None:
             self.count += 1
             pattern = replace(pattern, binds=f"operand {self.count}")
+        assert not isinstance(pattern, NumberPattern), "numbers get their types from what stands beside them"
         named = Name(pattern.name if isinstance(pattern, VarPattern) else str(pattern.binds), span=pattern.span)
         value: Expr = Index(named, Const(0)) if isinstance(pattern, VarPattern) and pattern.rest else named
         return pattern, Member(value, "type", span=pattern.span)

@@ -100,7 +100,7 @@ class TermFunctions:
             if isinstance(operand, OpPattern) and operand.binds is None and (parameter in asked or uses > 1):
                 self._named += 1
                 operands[parameter] = replace(operand, binds=f"operand {self._named} of {name}")
-        names = attributes | {p: _called(o) for p, o in operands.items() if _called(o) is not None}
+        names = attributes | {p: called for p, o in operands.items() if (called := _called(o)) is not None}
         term = _Substituted(declaration, operands, names).pattern(declaration.term)
         term = self._expanded(term, (*calling, name))
         if call.binds is None and not call.rest:
@@ -168,7 +168,7 @@ class _Substituted:
             for a in pattern.attributes
         )
         family = pattern.family
-        if family in self.names:
+        if family is not None and family in self.names:
             member = self.names[family]
             assert isinstance(member, Name)
             family = member.name
@@ -390,14 +390,18 @@ class Derived:
         return self._costs[op.name]
 
     def _sum(self, term: Pattern) -> Expr | None:
-        total, others = 0.0, []
+        total = 0.0
+        others: list[Expr] = []
         for part in dict.fromkeys(_parts(term)):
             found = self._cost_of(part)
             if isinstance(found, Const) and isinstance(found.value, int | float):
                 total += found.value
             elif found is not None:
                 others.append(found)
-        return reduce(lambda a, b: Binary("+", a, b), others, Const(round(total, 9) or 1.0))
+        cost: Expr = Const(round(total, 9) or 1.0)
+        for other in others:
+            cost = Binary("+", cost, other)
+        return cost
 
     def _cost_of(self, part: Pattern) -> Expr | None:
         if isinstance(part, NumberPattern):
