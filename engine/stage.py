@@ -213,6 +213,7 @@ class StageEngine:
             outdated._pop()
         self._folder, self.folder, self.graph = outdated._folder, outdated.folder, outdated.graph
         self.declared, outdated.declared = outdated.declared, Declared(frozenset(), False)
+        outdated._served.clear()
         self._pushed = self._used = False
 
     def _begin(self, arities: frozenset[int], encoded: Sequence[Encoded]) -> None:
