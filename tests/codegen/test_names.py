@@ -92,21 +92,21 @@ def test_names_compile_with_clang(dialect: str, target: str) -> None:
     assert_compiles([zig(), "clang", *options], declarations())
 
 
-def kernels() -> str:
-    """The same as kernels of a GPU."""
-    new = Names(())
-    names = (new.of_all(word, "kernel") for word in lists())
-    made = "".join(f"GEN_KERNEL(64)\n{name}(const float* x) {{}}\n" for name in names)
-    return f'#include "gen.hpp"\n{made}GEN_DEVICE void of_test{declarations().partition("void of_test")[2]}'
+def for_gpu() -> str:
+    """The same for a GPU, beside a kernel."""
+    text = (
+        declarations().replace('extern "C" void', 'extern "C" GEN_DEVICE void').replace("\nvoid", "\nGEN_DEVICE void")
+    )
+    return f'#include "gen.hpp"\n{text}GEN_KERNEL(64)\napply(const float* x) {{ of_test(x); }}\n'
 
 
 def test_names_compile_for_amd() -> None:
-    compile_amd(kernels(), "gfx942", 64, "exp_")
+    compile_amd(for_gpu(), "gfx942", 64, "apply")
 
 
 def test_names_compile_for_nvidia() -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="there is no NVRTC, which the extra `cuda` installs")
-    compile_ptx(kernels(), "sm_90", 32, "exp_")
+    compile_ptx(for_gpu(), "sm_90", 32, "apply")
 
 
 def macros(command: list[str], text: str = "") -> set[str]:
@@ -145,7 +145,7 @@ def test_a_program_of_such_words_runs(tmp_path: Path, target: str) -> None:
 def test_kernels_and_tables_stand_beside_the_names_of_libraries(tmp_path: Path, name: str) -> None:
     (tmp_path / "mine.rw").write_text(SOFT)
     text = f"x = @param:x -> float{{4, 3}}\n{name} = @literal{{1, 2, 3}} -> float{{3}}\ny = mul(x, {name})\n"
-    text += "soft = soft(y)\ns = reduce_sum[axes={1}](soft)\n@return(s)\n"
+    text += "h = soft(y)\ns = reduce_sum[axes={1}](h)\n@return(s)\n"
     path = tmp_path / f"{name}.gen"
     path.write_text(text)
     program = genrw.load(path, target="host", rules=[tmp_path])
