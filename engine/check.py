@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
 from genrw.engine.answers import copied_from
+from genrw.engine.build import attribute_problem
 from genrw.engine.check_names import check_names
 from genrw.engine.constants import spelled_out
 from genrw.engine.context import CONTEXT_NAMES
@@ -17,7 +18,7 @@ from genrw.engine.expr_walk import did_you_mean
 from genrw.engine.library import Library, Operator, family_affixes
 from genrw.engine.space import SPACE_MEMBERS
 from genrw.engine.types import TYPE_MEMBERS
-from genrw.engine.variants import leaves, nodes
+from genrw.engine.variants import POSITION, leaves, nodes
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Binary, Const, Expr, ListExpr, Member, Name, Unary, walk_free
 from genrw.grammar.rw_tree import (
@@ -180,6 +181,7 @@ class _RuleCheck:
             if attribute.name in given:
                 yield Diagnostic(f"`{attribute.name}` is given twice", attribute.span, "remove one")
             given.add(attribute.name)
+            yield from self._constant(node, operator, attribute)
         if node.open_attributes:
             return
         for name, missing in nameless(node, operator, self.library):
@@ -192,6 +194,13 @@ class _RuleCheck:
             if name not in given and decl.default is None:
                 remedy = f"bind `{name}`, or write `..`" if left else f"write `{name}=…`"
                 yield Diagnostic(f"`{node.op}` needs its attribute `{name}` here", node.op_span, remedy)
+
+    def _constant(self, node: OpPattern, operator: Operator, attribute: AttributePattern) -> Iterator[Diagnostic]:
+        """A constant has the kind of its attribute."""
+        decl, value = operator.attributes.get(attribute.name), constant_of(attribute.value)
+        problem = attribute_problem(self.library, decl.type, value) if decl is not None and value is not None else None
+        if problem is not None:
+            yield Diagnostic(f"`{attribute.name}` of `{node.op}` {problem}", attribute.span, "write one of that kind")
 
     def _orders(self, left: Pattern) -> Iterator[Diagnostic]:
         """A pattern is spelled out in all orders of commutative operands: too many of them are refused."""
@@ -263,7 +272,7 @@ class _RuleCheck:
         if isinstance(pattern, NumberPattern):
             yield from self._expression(pattern.value, known)
         elif isinstance(pattern, OpPattern):
-            known = known | {"position"} if pattern.rest else known
+            known = known | {POSITION} if pattern.rest else known
             for attribute in pattern.attributes:
                 yield from self._expression(_value(attribute), known)
             for operand in pattern.operands:
@@ -311,6 +320,18 @@ class _RuleCheck:
         kind = _not_a_condition(guard)
         if kind is not None:
             yield Diagnostic(f"the guard is {kind}, not a condition", guard.span, "compare it: `… > 0`")
+
+
+def constant_of(expr: Expr | None) -> object:
+    """The value of a constant, or of a list of them, as attributes hold it; None for anything else."""
+    if isinstance(expr, Const):
+        return expr.value
+    if isinstance(expr, Unary) and expr.op == "-" and isinstance(expr.operand, Const):
+        return -expr.operand.value if isinstance(expr.operand.value, int | float) else None
+    if isinstance(expr, ListExpr):
+        values = tuple(constant_of(item) for item in expr.items)
+        return None if None in values else values
+    return None
 
 
 def _not_a_condition(expr: Expr) -> str | None:

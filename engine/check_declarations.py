@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from genrw.engine.array_functions import array_functions
-from genrw.engine.check import check_definitions, check_term_function
+from genrw.engine.build import attribute_problem
+from genrw.engine.check import check_definitions, check_term_function, constant_of
 from genrw.engine.check_names import check_names
 from genrw.engine.context import CONTEXT_NAMES
 from genrw.engine.definitions import Derived
@@ -131,6 +132,10 @@ class DeclarationChecks:
         for attribute in op.attributes:
             if attribute.type not in _ATTRIBUTE_TYPES:
                 yield _unknown("type of attributes", attribute.type, _ATTRIBUTE_TYPES, attribute.span)
+            value = constant_of(attribute.default)
+            problem = attribute_problem(self.library, attribute.type, value) if value is not None else None
+            if problem is not None:
+                yield Diagnostic(f"`{attribute.name}` {problem}", attribute.span, "write a default of that kind")
         for operand in op.operands[:-1]:
             if operand.variadic:
                 yield Diagnostic("only the last operand may stand for several", operand.span, "put it last")

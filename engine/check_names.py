@@ -14,7 +14,7 @@ from genrw.engine.foreign import GIVEN_NAMES
 from genrw.engine.infer import is_variable
 from genrw.engine.library import ROLES, Library
 from genrw.engine.lint.walks import expressions
-from genrw.engine.variants import leaves, nodes
+from genrw.engine.variants import POSITION, leaves, nodes
 from genrw.grammar.diagnostics import Diagnostic
 from genrw.grammar.expr_tree import Comprehension, Name, walk_free
 from genrw.grammar.rw_tree import (
@@ -37,7 +37,7 @@ from genrw.grammar.source import Span
 
 _TYPES = dict.fromkeys(DTYPES, "an element type")
 _CONTEXT = _TYPES | dict.fromkeys(CONTEXT_NAMES, "what the context has")
-_RULE = _CONTEXT | {"position": "the place of an operand in a template that is mapped"}
+_RULE = _CONTEXT | {POSITION: "the place of an operand in a template that is mapped"}
 _IMPORT = _CONTEXT | dict.fromkeys(GIVEN_NAMES, "what every `import` may name")
 _MONOID = _TYPES | {"a": "the accumulator", "n": "the number of elements", "type": "the type that the fold computes in"}
 _TARGET = _TYPES | {"name": "the target's own name"}
@@ -90,6 +90,8 @@ def _taken(named: Iterable[Named], known: Mapping[str, str]) -> Iterator[Diagnos
 
 def _local(declaration: Declaration) -> Iterator[Named]:
     """The variables of lists made from lists."""
+    if "for" not in declaration.span.text:
+        return  # Most have none, and looking through all expressions takes longer.
     for expr in expressions(declaration):
         for node, _ in walk_free(expr):
             if isinstance(node, Comprehension):
@@ -129,7 +131,8 @@ def bound_names(pattern: Pattern) -> Iterator[Named]:
 def _operator_variables(library: Library, rule: RuleDecl) -> Iterator[Diagnostic]:
     """Variables over a class that are called like an operator."""
     over = [b for b in rule.for_ if isinstance(b.value, Name) and library.members_of(b.value.name) is not None]
-    yield from _taken(((b.name, b.span) for b in over), dict.fromkeys(library.names, "an operator"))
+    if over:
+        yield from _taken(((b.name, b.span) for b in over), dict.fromkeys(library.names, "an operator"))
 
 
 def _twice(library: Library, rule: RuleDecl) -> Iterator[Diagnostic]:

@@ -578,6 +578,8 @@ class _Encoder:
         if operator is not None and not operator.attributes:
             return self.call("&", self.var("a:0"), self.integer(CONTEXT_MASK))
         self._need_template_attributes(pattern)
+        if pattern.op in self.class_vars or pattern.family in self.class_vars:
+            self._need_template_op(pattern)  # Which attributes there are, the operator says.
         self.outputs.append(("attributes", pattern))
         return self.var(f"o:{len(self.outputs) - 1}")
 

@@ -21,6 +21,7 @@ from genrw.engine.layouts import kept_groups
 from genrw.engine.library import Library
 from genrw.engine.stage import Saturated
 from genrw.engine.types import Type
+from genrw.grammar.diagnostics import error
 from genrw.grammar.rw_tree import OpPattern, RuleDecl
 
 ELEMENT, ROW, ELSEWHERE = 0, 1, 2
@@ -93,8 +94,14 @@ class Places:
 
     def __post_init__(self) -> None:
         operators = self.library.operators.values()
-        self._made = next(op.name for op in operators if op.role == "made")
+        made = next((op.name for op in operators if op.role == "made"), None)
+        if made is None:
+            raise error("no operator has the role `made`", remedy="declare one")
+        self._made = made
         self._places = {op.decl.role_parts[0]: op.name for op in operators if op.role == "place"}
+        for part in PLACES:
+            if part not in self._places:
+                raise error(f"no operator has the role `place({part})`", remedy="declare one")
         self._numbers = {self._places[part]: number for number, part in enumerate(PLACES)}
 
     def _keys(self, questions: Sequence[Question]) -> list[Key]:

@@ -20,6 +20,9 @@ from genrw.grammar.rw_tree import (
     VarPattern,
 )
 
+POSITION = "position"
+"""What stands for an operand's place in a template that is mapped over operands."""
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -134,7 +137,7 @@ def _element(pattern: Pattern, rest: str, position: int) -> Pattern:
     """The copy of a mapped template for one of the rest operands; `position` in it counts from 0."""
     if isinstance(pattern, VarPattern):
         return replace(pattern, name=element_name(rest, position)) if pattern.name == rest else pattern
-    mapping: dict[str, Expr] = {rest: Name(element_name(rest, position)), "position": Const(position)}
+    mapping: dict[str, Expr] = {rest: Name(element_name(rest, position)), POSITION: Const(position)}
     if isinstance(pattern, NumberPattern):
         return replace(pattern, value=substitute(pattern.value, mapping))
     return replace(

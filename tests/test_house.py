@@ -26,7 +26,6 @@ ELSEWHERE = {
     "grammar/rw_build.py": (*PRECEDENCES, *CLAUSES),
     "grammar/rw_print.py": CLAUSES,
     **dict.fromkeys(("grammar/rw.py", "grammar/rw_cut.py", "grammar/rw_format.py"), ("op",)),
-    "engine/check.py": ("position",),
     "engine/check_declarations.py": ("identity",),
     "engine/emit_text.py": ("share",),
     "engine/foreign.py": ("position",),

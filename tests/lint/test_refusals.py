@@ -23,6 +23,16 @@ REFUSED = {
         "vector_store",
         "has no name here",
     ),
+    "a text for an attribute that is a number": (
+        RULE.format('tanh(tanh(x))\n  => slice[axes=[0], starts=[0], ends=[1], steps=["a"]](x)'),
+        'steps=["a"]',
+        "is a list of whole numbers",
+    ),
+    "a default of another kind": (
+        "op mine[n: int = 1.5](x: T) -> T where T: real\n  role pointwise\n  means x * n\n",
+        "n: int = 1.5",
+        "is a whole number",
+    ),
     "an operator without a role": ("op mine(x: T) -> T where T: real\n  means x + x\n", "mine", "no role"),
     "a member of a value": (RULE.format("tanh(tanh(x)) when x.ranks > 1\n  => x"), "x.ranks", "no member `ranks`"),
     "a member of the target": (RULE.format("tanh(tanh(x)) when target.wave > 1\n  => x"), "target.wave", "`wave`"),

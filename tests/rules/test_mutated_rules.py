@@ -118,7 +118,10 @@ def told(library: Library, mine: RuleFile) -> list[Diagnostic]:
 
 
 def is_told_in_place(diagnostic: Diagnostic) -> bool:
-    return diagnostic.span is not None and diagnostic.span.source.name in (MINE, PROGRAM)
+    """At the changed file or the program; of an operator that a library lacks altogether nowhere."""
+    if diagnostic.span is None:
+        return diagnostic.message.startswith("no operator has the role")
+    return diagnostic.span.source.name in (MINE, PROGRAM)
 
 
 def outcome(shipped: Library, mine: RuleFile, replaced: str) -> str:
