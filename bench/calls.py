@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import genrw
-from genrw.codegen.gpu import GpuDevice, GpuProgram
-from genrw.codegen.gpu_arrays import CUDA, DeviceArray
-from genrw.codegen.gpu_runtime import GpuRuntime, Launcher, Parameters
-from genrw.codegen.printer import KernelSource
-from genrw.engine.types import Type
+from genrw.codegen.hip.printer import KernelSource
+from genrw.codegen.runtime.gpu import GpuDevice, GpuProgram
+from genrw.codegen.runtime.gpu_arrays import CUDA, DeviceArray
+from genrw.codegen.runtime.gpu_runtime import GpuRuntime, Launcher, Parameters
+from genrw.engine.ir.types import Type
 from genrw.executable import Executable
 
 ROWS, COLUMNS, CALLS = 64, 4096, 20

@@ -29,11 +29,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from programs import PROGRAMS, softmax_program
 from support import differences, inputs_and_reference, load, schedules
 
-from genrw.codegen.amd import compile_amd
-from genrw.codegen.layout import Array, from_memory, memory_size, poisoned, to_memory
-from genrw.codegen.printer import Argument
-from genrw.engine.dtypes import numpy_dtype
-from genrw.engine.launches import INPUT, RESULT, SCRATCH, Place
+from genrw.codegen.hip.printer import Argument
+from genrw.codegen.runtime.amd import compile_amd
+from genrw.codegen.runtime.array_layout import Array, from_memory, memory_size, poisoned, to_memory
+from genrw.engine.ir.dtypes import numpy_dtype
+from genrw.engine.programs.launches import INPUT, RESULT, SCRATCH, Place
 from genrw.program import Program
 
 TARGETS = ("gfx942", "gfx1100", "gfx1201")

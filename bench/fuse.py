@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 
 import genrw
-from genrw.engine.ir import walk
+from genrw.engine.ir.nodes import walk
 from genrw.program import Program
 
 TOKENS, WIDTH, HEADS = 512, 1024, 8

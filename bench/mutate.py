@@ -18,17 +18,17 @@ from typing import Any
 
 from table import parser, report
 
-from genrw.engine.expr_walk import walk
-from genrw.engine.library import Library
-from genrw.engine.lint.sides import conditions
-from genrw.engine.variants import nodes
+from genrw.authoring.rule_verify import Request, verdicts_of
+from genrw.authoring.rulesets import load_library, shipped_folder
+from genrw.engine.language.expr_walk import walk
+from genrw.engine.library.library import Library
+from genrw.engine.library.sides import conditions
+from genrw.engine.library.variants import nodes
 from genrw.engine.verify.verdict import OPEN, REFUTED, Options, Verdict
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Binary, Compare, Const, Expr, IfElse, Member, Name
 from genrw.grammar.rw_tree import OpPattern, RuleDecl
 from genrw.grammar.source import Span
-from genrw.rule_verify import Request, verdicts_of
-from genrw.rulesets import load_library, shipped_folder
 
 OTHERS = {
     **{"+": "*", "*": "+", "-": "+", "//": "%", "%": "//", "/": "*", "and": "or", "or": "and"},

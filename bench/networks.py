@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from table import parser, report
 
 import genrw
-from genrw.engine.ir import walk
+from genrw.engine.ir.nodes import walk
 from genrw.program import Program
 
 TARGETS = ("gfx942", "gfx1100", "sm_90", "host")

@@ -20,8 +20,8 @@ import numpy_peers
 from table import parser, report, seconds
 
 import genrw
-from genrw.bench import suite
-from genrw.engine.inputs import random_inputs
+from genrw.engine.interpret.inputs import random_inputs
+from genrw.measure.bench import suite
 
 GPU = "gfx942"
 NUMPY_BAR = 1.0

@@ -19,7 +19,7 @@ from queue import Queue
 from table import parser, report
 
 import genrw
-from genrw.rulesets import shipped_folder
+from genrw.authoring.rulesets import shipped_folder
 
 BAR = 100.0
 EXAMPLES = Path(__file__).parent.parent / "examples"

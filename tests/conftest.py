@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from genrw.engine.library import Library
-from genrw.rulesets import load_library
+from genrw.authoring.rulesets import load_library
+from genrw.engine.library.library import Library
 
 # Processes that tests start import the installed package, not the sources' folder genrw/ beside them.
 os.environ["PYTHONSAFEPATH"] = "1"

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from genrw.codegen.gpu_runtime import GpuRuntime, Launcher, Mark
-from genrw.codegen.host_program import HostProgram
-from genrw.codegen.layout import Array
-from genrw.codegen.printer import KernelSource
+from genrw.codegen.hip.printer import KernelSource
+from genrw.codegen.runtime.array_layout import Array
+from genrw.codegen.runtime.gpu_runtime import GpuRuntime, Launcher, Mark
+from genrw.codegen.runtime.host_program import HostProgram
 
 CPU = 1
 
@@ -116,8 +116,8 @@ class HostGpu(GpuRuntime):
 
 
 def _at(pointer: int, lens: tuple[int, ...], strides: tuple[int, ...], dtype: str) -> Array:
-    from genrw.codegen.layout import memory_size
-    from genrw.engine.dtypes import numpy_dtype
+    from genrw.codegen.runtime.array_layout import memory_size
+    from genrw.engine.ir.dtypes import numpy_dtype
 
     size = memory_size(lens, strides)
     raw = (ctypes.c_char * (size * numpy_dtype(dtype).itemsize)).from_address(pointer)

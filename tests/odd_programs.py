@@ -6,8 +6,8 @@ from __future__ import annotations
 import random
 import re
 
-from genrw.engine.dtypes import DTYPES
-from genrw.engine.library import Library, Operator
+from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.library.library import Library, Operator
 
 _GIVEN = {
     "f": "f = @param:f -> float{4, 3}",

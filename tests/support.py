@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from genrw.codegen.amd import KernelReport, compile_amd
-from genrw.codegen.devices import HostDevice
-from genrw.codegen.host_program import HostProgram
-from genrw.codegen.printer import KernelSource, print_kernel
-from genrw.engine.compare import compare
-from genrw.engine.inputs import random_inputs
-from genrw.engine.library import Library
-from genrw.engine.pipeline import Options
+from genrw.authoring.rulesets import load_library
+from genrw.codegen.hip.printer import KernelSource, print_kernel
+from genrw.codegen.runtime.amd import KernelReport, compile_amd
+from genrw.codegen.runtime.devices import HostDevice
+from genrw.codegen.runtime.host_program import HostProgram
+from genrw.engine.interpret.compare import compare
+from genrw.engine.interpret.inputs import random_inputs
+from genrw.engine.library.library import Library
+from genrw.engine.lowering.pipeline import Options
 from genrw.grammar.source import Source
 from genrw.program import Program
-from genrw.rulesets import load_library
 
 AMD_TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 WAVE64, WAVE32 = "gfx942", "gfx1100"

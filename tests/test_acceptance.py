@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import genrw
-from genrw.codegen.amd import compile_amd
-from genrw.codegen.devices import find_device
-from genrw.engine.compare import compare
-from genrw.engine.inputs import random_inputs
+from genrw.codegen.runtime.amd import compile_amd
+from genrw.codegen.runtime.devices import find_device
+from genrw.engine.interpret.compare import compare
+from genrw.engine.interpret.inputs import random_inputs
 
 RULES = """\
 /// log(sum(exp(x))), carried as the largest element and the sum in terms of its exponential.

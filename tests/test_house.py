@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from genrw.codegen.printer import PRECEDENCES
-from genrw.engine import array_functions, functions
-from genrw.engine.dtypes import CLASSES, DTYPES
-from genrw.engine.library import ROLES, Library
+from genrw.codegen.hip.printer import PRECEDENCES
+from genrw.engine.ir.dtypes import CLASSES, DTYPES
+from genrw.engine.language import array_functions, functions
+from genrw.engine.library.library import ROLES, Library
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("grammar", "engine", "codegen", "genrw")
+FOLDERS = ("grammar", "engine", "codegen", "app")
 
 # Words that name something else besides, wherever they stand.
 BOUNDARY_PARTS = ("input", "constant", "scalar", "number", "result", "effects", "call")
@@ -26,19 +26,19 @@ ELSEWHERE = {
     "grammar/rw_build.py": (*PRECEDENCES, *CLAUSES),
     "grammar/rw_print.py": CLAUSES,
     **dict.fromkeys(("grammar/rw.py", "grammar/rw_cut.py", "grammar/rw_format.py"), ("op",)),
-    "engine/check_declarations.py": ("identity",),
-    "engine/emit_text.py": ("share",),
-    "engine/foreign.py": ("position",),
-    "engine/variants.py": ("position",),
-    "engine/stage.py": ("op", "load"),
-    "engine/cpp_expr.py": (*PRECEDENCES, *CPP_FUNCTIONS),
-    "codegen/printer.py": (*PRECEDENCES, "return", "share"),
-    "codegen/compile.py": ("source",),
-    "codegen/trust.py": ("return", "identity"),
-    "genrw/coverage_report.py": ("source",),
-    "genrw/view_data.py": ("source",),
-    "genrw/__init__.py": ("load",),
-    "genrw/editor/completion.py": ("at",),
+    "engine/lint/check_declarations.py": ("identity",),
+    "engine/language/emit_text.py": ("share",),
+    "engine/importing/importer.py": ("position",),
+    "engine/library/variants.py": ("position",),
+    "engine/egraph/stage.py": ("op", "load"),
+    "engine/language/cpp_expr.py": (*PRECEDENCES, *CPP_FUNCTIONS),
+    "codegen/hip/printer.py": (*PRECEDENCES, "return", "share"),
+    "codegen/runtime/compile.py": ("source",),
+    "codegen/hip/trust.py": ("return", "identity"),
+    "app/coverage/report.py": ("source",),
+    "app/explain/view_data.py": ("source",),
+    "app/__init__.py": ("load",),
+    "app/editor/completion.py": ("at",),
 }
 
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
-from genrw.engine.check import check_rules
-from genrw.engine.check_declarations import DeclarationChecks
-from genrw.engine.check_imports import check_imports
-from genrw.engine.check_targets import check_targets
-from genrw.engine.example_programs import check_examples
-from genrw.engine.examples import run_example
-from genrw.engine.library import Library
+from genrw.engine.library.library import Library
+from genrw.engine.library.sides import directions
+from genrw.engine.lint.check_declarations import DeclarationChecks
+from genrw.engine.lint.check_imports import check_imports
+from genrw.engine.lint.check_rules import check_rules
+from genrw.engine.lint.check_targets import check_targets
+from genrw.engine.lint.examples import run_example
 from genrw.engine.lint.finding import Finding
 from genrw.engine.lint.growth import endless
 from genrw.engine.lint.guards import constant_guards
 from genrw.engine.lint.overlap import idle, overlapping
 from genrw.engine.lint.reach import misplaced, not_lowered, reach, unreachable
-from genrw.engine.lint.sides import directions
 from genrw.engine.lint.sorts import mixed_sorts
 from genrw.engine.lint.unused import unused
+from genrw.engine.programs.example_programs import check_examples
 from genrw.grammar.rw_tree import Declaration, RuleDecl
 
 MALFORMED = "declaration"

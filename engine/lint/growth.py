@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from genrw.engine.answers import copied_from
-from genrw.engine.arities import Arities, rest_counts
-from genrw.engine.context import CONTEXT_NAMES
-from genrw.engine.expr import free_names, substitute
-from genrw.engine.library import Library
+from genrw.engine.egraph.guard_evaluation import copied_from
+from genrw.engine.language.expr import free_names, substitute
+from genrw.engine.library.arities import Arities, rest_counts
+from genrw.engine.library.context import CONTEXT_NAMES
+from genrw.engine.library.library import Library
+from genrw.engine.library.sides import Direction
+from genrw.engine.library.variants import Variant, nodes, pattern_operators, variants
 from genrw.engine.lint.finding import Finding, finding
-from genrw.engine.lint.sides import Direction
 from genrw.engine.lint.terms import Term, Terms
-from genrw.engine.variants import Variant, nodes, pattern_operators, variants
 from genrw.grammar.expr_tree import Binary, Const, Expr, ListExpr, Name, children
 from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
 

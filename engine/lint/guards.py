@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from genrw.engine.context import Record
-from genrw.engine.dtypes import CLASSES, DTYPES
-from genrw.engine.expr import free_names, member_uses
-from genrw.engine.expr_walk import walk
-from genrw.engine.library import Library
+from genrw.engine.ir.dtypes import CLASSES, DTYPES
+from genrw.engine.language.expr import free_names, member_uses
+from genrw.engine.language.expr_walk import walk
+from genrw.engine.library.context import Record
+from genrw.engine.library.library import Library
+from genrw.engine.library.sides import Direction, conditions
+from genrw.engine.library.variants import nodes
 from genrw.engine.lint.finding import Finding, finding
-from genrw.engine.lint.sides import Direction, conditions
-from genrw.engine.variants import nodes
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Binary, Call, Compare, Const, Expr, ListExpr, Member, Name, Unary
 from genrw.grammar.rw_tree import OpPattern, VarPattern

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from genrw.engine.library import Library
-from genrw.engine.lint.sides import Direction
-from genrw.engine.variants import pattern_operators
+from genrw.engine.library.library import Library
+from genrw.engine.library.sides import Direction
+from genrw.engine.library.variants import pattern_operators
 from genrw.grammar.expr_tree import Expr, Name
 from genrw.grammar.rw_tree import AttributePattern, NumberPattern, OpPattern, Pattern, VarPattern
 

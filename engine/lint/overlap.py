@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from genrw.engine.answers import copied_from
-from genrw.engine.expr import substitute
-from genrw.engine.library import Library
+from genrw.engine.egraph.guard_evaluation import copied_from
+from genrw.engine.language.expr import substitute
+from genrw.engine.library.library import Library
+from genrw.engine.library.sides import Direction, conditions
+from genrw.engine.library.variants import nodes
 from genrw.engine.lint.finding import Finding, finding
 from genrw.engine.lint.matching import Match, Matcher
-from genrw.engine.lint.sides import Direction, conditions
-from genrw.engine.variants import nodes
 from genrw.grammar.expr_tree import Const, Expr, Name
 from genrw.grammar.rw_tree import AttributePattern, Binding, NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
 

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from genrw.engine.library import Library, Operator
+from genrw.engine.library.library import Library, Operator
+from genrw.engine.library.sides import Direction
+from genrw.engine.library.variants import nodes, pattern_operators
 from genrw.engine.lint.finding import Finding, finding
-from genrw.engine.lint.sides import Direction
-from genrw.engine.variants import nodes, pattern_operators
 from genrw.grammar.expr_tree import Const
 from genrw.grammar.rw_tree import OpPattern
 

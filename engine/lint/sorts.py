@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from genrw.engine.library import Library, Operator, family_affixes
+from genrw.engine.library.library import Library, Operator, family_affixes
+from genrw.engine.library.sides import Direction
+from genrw.engine.library.variants import nodes
 from genrw.engine.lint.finding import Finding, finding
-from genrw.engine.lint.sides import Direction
-from genrw.engine.variants import nodes
 from genrw.grammar.expr_tree import Call, Name
 from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, VarPattern
 

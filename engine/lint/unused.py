@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from genrw.engine.expr_walk import calls, free_names
-from genrw.engine.library import Library
+from genrw.engine.language.expr_walk import calls, free_names
+from genrw.engine.library.library import Library
+from genrw.engine.library.variants import nodes
 from genrw.engine.lint.finding import Finding, finding
 from genrw.engine.lint.walks import expressions
-from genrw.engine.variants import nodes
 from genrw.grammar.expr_tree import Name
 from genrw.grammar.rw_tree import (
     ClassDecl,

@@ -8,12 +8,12 @@ from math import prod
 from random import Random
 from typing import Any
 
-from genrw.engine.dtypes import DTYPES
-from genrw.engine.expr_walk import walk
-from genrw.engine.infer import environment
-from genrw.engine.ir import Attributes
-from genrw.engine.library import Library, Operator
-from genrw.engine.types import Type
+from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.ir.nodes import Attributes
+from genrw.engine.ir.types import Type
+from genrw.engine.language.expr_walk import walk
+from genrw.engine.library.infer import environment
+from genrw.engine.library.library import Library, Operator
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Const
 from genrw.grammar.rw_tree import AttributeDecl

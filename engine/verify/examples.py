@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from genrw.engine.example_programs import program_of
-from genrw.engine.ir import Module, Node
-from genrw.engine.library import Library
-from genrw.engine.variants import pattern_operators
+from genrw.engine.ir.nodes import Module, Node
+from genrw.engine.library.library import Library
+from genrw.engine.library.variants import pattern_operators
+from genrw.engine.programs.example_programs import program_of
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
 

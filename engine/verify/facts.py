@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from genrw.engine.facts import RANGE_FACTS, fact_expression
-from genrw.engine.graph import GraphFacts
-from genrw.engine.infer import environment
-from genrw.engine.ir import Module, Node
-from genrw.engine.library import Library
+from genrw.engine.egraph.operator_facts import RANGE_FACTS, fact_expression
+from genrw.engine.ir.nodes import Module, Node
+from genrw.engine.library.infer import environment
+from genrw.engine.library.library import Library
+from genrw.engine.programs.graph_facts import GraphFacts
 from genrw.grammar.diagnostics import GenrwError
 
 _ZERO_POW2 = 1 << 30

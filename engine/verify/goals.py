@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from genrw.engine.context import CONTEXT_NAMES
-from genrw.engine.expr import Evaluator
-from genrw.engine.expr_walk import free_names, member_uses, substitute
-from genrw.engine.infer import show
-from genrw.engine.ir import Module
-from genrw.engine.library import Library, Operator
-from genrw.engine.lint.sides import conditions
-from genrw.engine.variants import nodes, pattern_operators
+from genrw.engine.ir.nodes import Module
+from genrw.engine.language.expr import Evaluator
+from genrw.engine.language.expr_walk import free_names, member_uses, substitute
+from genrw.engine.library.context import CONTEXT_NAMES
+from genrw.engine.library.infer import show
+from genrw.engine.library.library import Library, Operator
+from genrw.engine.library.sides import conditions
+from genrw.engine.library.variants import nodes, pattern_operators
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Const, Expr, Name
 from genrw.grammar.rw_tree import MonoidDecl, OpPattern, RuleDecl

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from genrw.engine.arities import Arities, rest_counts
-from genrw.engine.build import attribute_problem, complete, input_node
-from genrw.engine.dtypes import DTYPES, in_class
-from genrw.engine.expr import free_names
-from genrw.engine.infer import TypeProblem, infer
-from genrw.engine.ir import Module, Node
-from genrw.engine.library import Library, Operator
-from genrw.engine.lint.sides import conditions
-from genrw.engine.types import Type
-from genrw.engine.variants import Variant, pattern_operators, variants
+from genrw.engine.ir.dtypes import DTYPES, in_class
+from genrw.engine.ir.nodes import Module, Node
+from genrw.engine.ir.types import Type
+from genrw.engine.language.expr import free_names
+from genrw.engine.library.arities import Arities, rest_counts
+from genrw.engine.library.infer import TypeProblem, infer
+from genrw.engine.library.library import Library, Operator
+from genrw.engine.library.sides import conditions
+from genrw.engine.library.variants import Variant, pattern_operators, variants
+from genrw.engine.programs.build import attribute_problem, complete, input_node
 from genrw.engine.verify.attributes import NUMBERS, AttributeDraw, within_domain
 from genrw.engine.verify.choices import Choices
 from genrw.engine.verify.examples import Hint, example_modules, hints

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from genrw.engine.arrays import Array, Values
-from genrw.engine.dtypes import DTYPES
-from genrw.engine.functions import Value
+from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.language.arrays import Array, Values
+from genrw.engine.language.functions import Value
 from genrw.engine.verify.meaning import Written
 
 _DOUBLE = 2.0**-52

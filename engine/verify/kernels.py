@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from genrw.engine.arrays import Array, Values
-from genrw.engine.build import plain
-from genrw.engine.compare import first_problem
-from genrw.engine.dtypes import DTYPES
-from genrw.engine.enode import ENode
-from genrw.engine.evaluate import Evaluator
-from genrw.engine.functions import Value
-from genrw.engine.garbage import uncollected
-from genrw.engine.inputs import random_inputs
-from genrw.engine.interpret import interpret
-from genrw.engine.ir import Module, Node, Unit
-from genrw.engine.library import Library
-from genrw.engine.pipeline import Options, Pipeline, Trace
-from genrw.engine.stage import Saturated
-from genrw.engine.variants import pattern_operators
+from genrw.engine.egraph.stage import Saturated
+from genrw.engine.interpret.compare import first_problem
+from genrw.engine.interpret.evaluate import Evaluator
+from genrw.engine.interpret.inputs import random_inputs
+from genrw.engine.interpret.reference import interpret
+from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.ir.enode import ENode
+from genrw.engine.ir.nodes import Module, Node, Unit
+from genrw.engine.language.arrays import Array, Values
+from genrw.engine.language.functions import Value
+from genrw.engine.library.library import Library
+from genrw.engine.library.variants import pattern_operators
+from genrw.engine.lowering.garbage import uncollected
+from genrw.engine.lowering.pipeline import Options, Pipeline, Trace
+from genrw.engine.programs.build import plain
 from genrw.engine.verify.examples import example_modules
 from genrw.engine.verify.goals import Goals, Kind
 from genrw.engine.verify.programs import random_kernel, random_program

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from genrw.engine.arrays import Array, Values, stored
-from genrw.engine.dtypes import DTYPES, numpy_dtype
-from genrw.engine.evaluate import Evaluator
-from genrw.engine.functions import Misuse, Value
-from genrw.engine.ir import Node, walk
-from genrw.engine.lanes import ONE, SHARE, Lanes, lane_functions
-from genrw.engine.library import Library
-from genrw.engine.memory import MISSING, Memory
-from genrw.engine.numeric import compile_numeric
+from genrw.engine.interpret.evaluate import Evaluator
+from genrw.engine.interpret.lanes import ONE, SHARE, Lanes, lane_functions
+from genrw.engine.interpret.memory import MISSING, Memory
+from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
+from genrw.engine.ir.nodes import Node, walk
+from genrw.engine.language.arrays import Array, Values, stored
+from genrw.engine.language.functions import Misuse, Value
+from genrw.engine.language.numeric import compile_numeric
+from genrw.engine.library.library import Library
 from genrw.engine.verify.values import Launch
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Expr

@@ -12,13 +12,13 @@ from zlib import crc32
 
 import numpy as np
 
-from genrw.engine.arrays import Array, Values
-from genrw.engine.dtypes import CLASSES, DTYPES, numpy_dtype
-from genrw.engine.fold import Accumulator, Fold, Folds
-from genrw.engine.functions import Misuse
-from genrw.engine.library import Library
-from genrw.engine.monoids import accumulate_type, folds, result_type
-from genrw.engine.numeric import compile_numeric
+from genrw.engine.interpret.fold import Accumulator, Fold, Folds
+from genrw.engine.ir.dtypes import CLASSES, DTYPES, numpy_dtype
+from genrw.engine.language.arrays import Array, Values
+from genrw.engine.language.functions import Misuse
+from genrw.engine.language.numeric import compile_numeric
+from genrw.engine.library.library import Library
+from genrw.engine.library.monoids import accumulate_type, folds, result_type
 from genrw.engine.verify.judge import shown
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw_tree import MonoidDecl

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
-from genrw.engine.expr_walk import free_names, substitute, walk
-from genrw.engine.library import Library
-from genrw.engine.lint.sides import conditions
+from genrw.engine.language.expr_walk import free_names, substitute, walk
+from genrw.engine.library.library import Library
+from genrw.engine.library.sides import conditions
 from genrw.engine.verify.choices import Choices
 from genrw.engine.verify.instances import Instance, Instances, NoInstance
 from genrw.engine.verify.sides import Sides

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from genrw.engine.arrays import Array, Values
-from genrw.engine.ir import Node, walk
-from genrw.engine.library import Library
-from genrw.engine.places import ELEMENT, ELSEWHERE, PLACES, ROW
+from genrw.engine.fusion.compute_locations import ELEMENT, ELSEWHERE, PLACES, ROW
+from genrw.engine.ir.nodes import Node, walk
+from genrw.engine.language.arrays import Array, Values
+from genrw.engine.library.library import Library
 from genrw.engine.verify.instances import Instance, Instances
 from genrw.engine.verify.meaning import Machine, Meaning, Meaningless
 from genrw.engine.verify.report import indented, term_text

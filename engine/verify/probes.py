@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from genrw.engine.gather import build_library
-from genrw.engine.library import Library
+from genrw.engine.library.gather import build_library
+from genrw.engine.library.library import Library
 from genrw.grammar.rw import parse_rw
 
 _PROBES = """

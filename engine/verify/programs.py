@@ -7,12 +7,12 @@ from math import prod
 from random import Random
 from typing import Any
 
-from genrw.engine.build import complete, input_node
-from genrw.engine.dtypes import DTYPES
-from genrw.engine.infer import TypeProblem, infer
-from genrw.engine.ir import Module, Node, walk
-from genrw.engine.library import Library
-from genrw.engine.types import EFFECT, Type
+from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.ir.nodes import Module, Node, walk
+from genrw.engine.ir.types import EFFECT, Type
+from genrw.engine.library.infer import TypeProblem, infer
+from genrw.engine.library.library import Library
+from genrw.engine.programs.build import complete, input_node
 from genrw.engine.verify.attributes import AttributeDraw, within_domain
 from genrw.engine.verify.sides import coerced
 from genrw.grammar.diagnostics import GenrwError

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from genrw.engine.arities import Arities, rest_counts
-from genrw.engine.expr_walk import free_names, member_uses, substitute
-from genrw.engine.library import Library, Operator
-from genrw.engine.lint.sides import conditions
-from genrw.engine.variants import Variant, nodes, pattern_operators, variants
+from genrw.engine.language.expr_walk import free_names, member_uses, substitute
+from genrw.engine.library.arities import Arities, rest_counts
+from genrw.engine.library.library import Library, Operator
+from genrw.engine.library.sides import conditions
+from genrw.engine.library.variants import Variant, nodes, pattern_operators, variants
 from genrw.engine.verify.numbers import FEW, Numbers, Symbols
 from genrw.grammar.expr_tree import Binary, Call, Compare, Const, Expr, IfElse, Member, Name, Unary
 from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from genrw.engine.expr import free_names
-from genrw.engine.infer import show
-from genrw.engine.ir import Module, Node, walk
-from genrw.engine.library import Library
-from genrw.engine.pipeline import Options, Pipeline
-from genrw.engine.text import module_tree
-from genrw.engine.types import EFFECT
-from genrw.engine.variants import nodes
+from genrw.engine.ir.nodes import Module, Node, walk
+from genrw.engine.ir.types import EFFECT
+from genrw.engine.language.expr import free_names
+from genrw.engine.library.infer import show
+from genrw.engine.library.library import Library
+from genrw.engine.library.variants import nodes
+from genrw.engine.lowering.pipeline import Options, Pipeline
+from genrw.engine.programs.text import module_tree
 from genrw.engine.verify.facts import View
 from genrw.engine.verify.instances import Instance
 from genrw.engine.verify.judge import listed, shown

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from genrw.engine.answers import copied_from, require_list
-from genrw.engine.build import complete
-from genrw.engine.dtypes import DTYPES
-from genrw.engine.expr import Evaluator
-from genrw.engine.infer import TypeProblem, infer
-from genrw.engine.ir import Attributes, Node
-from genrw.engine.library import Library, Operator
-from genrw.engine.lint.sides import conditions
-from genrw.engine.types import Type
-from genrw.engine.variants import Variant, nodes
+from genrw.engine.egraph.guard_evaluation import copied_from, require_list
+from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.ir.nodes import Attributes, Node
+from genrw.engine.ir.types import Type
+from genrw.engine.language.expr import Evaluator
+from genrw.engine.library.infer import TypeProblem, infer
+from genrw.engine.library.library import Library, Operator
+from genrw.engine.library.sides import conditions
+from genrw.engine.library.variants import Variant, nodes
+from genrw.engine.programs.build import complete
 from genrw.engine.verify.facts import Facts, View
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Expr, Name

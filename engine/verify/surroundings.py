@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from genrw.engine.build import complete, plain
-from genrw.engine.ir import Module, Node
-from genrw.engine.kernels import parameter_names
-from genrw.engine.library import Library, Target
-from genrw.engine.space import space_record
-from genrw.engine.types import EFFECT
+from genrw.engine.ir.nodes import Module, Node
+from genrw.engine.ir.types import EFFECT
+from genrw.engine.library.library import Library, Target
+from genrw.engine.programs.build import complete, plain
+from genrw.engine.programs.signature import parameter_names
+from genrw.engine.programs.space import space_record
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw_tree import RuleDecl
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from genrw.engine.arrays import Array, Values
-from genrw.engine.dtypes import DTYPES
-from genrw.engine.functions import Value
-from genrw.engine.ir import Node, walk
-from genrw.engine.library import Library
-from genrw.engine.types import Type
-from genrw.engine.variants import nodes, pattern_operators
+from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.ir.nodes import Node, walk
+from genrw.engine.ir.types import Type
+from genrw.engine.language.arrays import Array, Values
+from genrw.engine.language.functions import Value
+from genrw.engine.library.library import Library
+from genrw.engine.library.variants import nodes, pattern_operators
 from genrw.engine.verify.choices import Choices
 from genrw.engine.verify.instances import Instance, Instances
 from genrw.engine.verify.judge import Difference, Free, Tolerance, difference

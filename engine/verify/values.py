@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from genrw.engine.arrays import Values
-from genrw.engine.dtypes import DTYPES, numpy_dtype
-from genrw.engine.inputs import random_inputs
-from genrw.engine.ir import Module, Node
-from genrw.engine.library import Library
-from genrw.engine.monoids import element_type
-from genrw.engine.types import EFFECT
+from genrw.engine.interpret.inputs import random_inputs
+from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
+from genrw.engine.ir.nodes import Module, Node
+from genrw.engine.ir.types import EFFECT
+from genrw.engine.language.arrays import Values
+from genrw.engine.library.library import Library
+from genrw.engine.library.monoids import element_type
 from genrw.grammar.diagnostics import GenrwError
 
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), float("nan"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from genrw.engine.library import Library
-from genrw.engine.places import is_of_places
+from genrw.engine.fusion.compute_locations import is_of_places
+from genrw.engine.library.library import Library
 from genrw.engine.verify.judge import listed
 from genrw.engine.verify.kernels import KernelTrial
 from genrw.engine.verify.monoids import try_monoid

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-from genrw.engine.library import Library
-from genrw.explain import place
+from genrw.engine.library.library import Library
+from genrw.explain.report import place
 
 TOLD = re.compile(r"(\w+(?:/reverse)?) \((rules/[\w/]+\.rw:\d+)\)")
 

@@ -10,9 +10,9 @@ from commands import Command
 from host_gpu import HostGpu
 
 import genrw as api
-from genrw import bench, gpu_case
-from genrw.bench import Figures, suite, summary
-from genrw.gpu_case import GpuCase
+from genrw.measure import bench, gpu_case
+from genrw.measure.bench import Figures, suite, summary
+from genrw.measure.gpu_case import GpuCase
 
 SUM = "x = @param:x -> float{8, 32}\ny = reduce_sum[axes={1}](x)\n@return(y)\n"
 ADD = "a = @param:a -> half{64}\nb = @param:b -> half{64}\ny = add(a, b)\n@return(y)\n"
@@ -21,7 +21,7 @@ ADD = "a = @param:a -> half{64}\nb = @param:b -> half{64}\ny = add(a, b)\n@retur
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GENRW_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("genrw.bench_report.open_gpu", lambda *_: HostGpu())
+    monkeypatch.setattr("genrw.measure.bench_report.open_gpu", lambda *_: HostGpu())
     monkeypatch.setattr(bench, "_COPY_BYTES", 1 << 12)
     monkeypatch.setattr(gpu_case, "_ROTATED_BYTES", 1 << 12)
     made = tmp_path / "suite"

@@ -10,14 +10,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from genrw.coverage import Coverage, Row
-from genrw.coverage_data import CoverageData, content_hash
-from genrw.coverage_report import cobertura, page, percent
-from genrw.engine.library import Library
+from genrw.authoring.rulesets import load_library
+from genrw.coverage.data import CoverageData, content_hash
+from genrw.coverage.observed import Coverage, Row
+from genrw.coverage.report import cobertura, page, percent
+from genrw.engine.library.library import Library
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.source import Source
 from genrw.program import Program
-from genrw.rulesets import load_library
 
 RULES = """\
 stage simplify

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-from genrw.codegen.devices import DEVICE_NAMES, open_gpu
-from genrw.codegen.gpu_runtime import compiler_call
+from genrw.codegen.runtime.devices import DEVICE_NAMES, open_gpu
+from genrw.codegen.runtime.gpu_runtime import compiler_call
 from genrw.grammar.diagnostics import GenrwError, error
 
 
@@ -18,7 +18,7 @@ def _no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(sort: str, number: int = 0) -> None:
         raise error(f"there is no {sort} GPU number {number}", remedy="plug one in")
 
-    monkeypatch.setattr("genrw.codegen.devices.open_gpu", absent)
+    monkeypatch.setattr("genrw.codegen.runtime.devices.open_gpu", absent)
     monkeypatch.setattr("genrw.device_list.open_gpu", absent)
 
 

@@ -12,10 +12,10 @@ from random import Random
 import pytest
 
 import genrw
+from genrw.authoring.rulesets import shipped_folder
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import RuleDecl
-from genrw.rulesets import shipped_folder
 
 PROGRAM = """\
 x = @param:x -> half{4096, 1024}

@@ -14,23 +14,23 @@ import pytest
 from mutations import mutated, spliced
 from odd_programs import odd_constant, odd_operation, odd_size
 
-from genrw.codegen.devices import find_device
-from genrw.codegen.printer import print_kernel
-from genrw.engine import stage
-from genrw.engine.check import check_rules
-from genrw.engine.check_declarations import check_declarations
-from genrw.engine.gather import build_library
-from genrw.engine.inputs import random_inputs
-from genrw.engine.library import Library
+from genrw.authoring.rulesets import shipped_folder
+from genrw.codegen.hip.printer import print_kernel
+from genrw.codegen.runtime.devices import find_device
+from genrw.engine.egraph import stage
+from genrw.engine.egraph.stage import Limits
+from genrw.engine.interpret.inputs import random_inputs
+from genrw.engine.library.gather import build_library
+from genrw.engine.library.library import Library
 from genrw.engine.lint.check import lint
-from genrw.engine.stage import Limits
+from genrw.engine.lint.check_declarations import check_declarations
+from genrw.engine.lint.check_rules import check_rules
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.gen import parse_gen, print_gen
 from genrw.grammar.rw import parse_rw, print_rw
 from genrw.grammar.rw_tree import RuleFile
 from genrw.grammar.source import Source
 from genrw.program import Program
-from genrw.rulesets import shipped_folder
 
 ROOT = Path(__file__).parents[2]
 SMALL = "x = @param:x -> half{6, 40}\nm = reduce_max[axes={1}](x)\nd = sub(x, m)\ny = exp(d)\n@return(y)\n"

@@ -33,7 +33,9 @@ def test_statuses(softmax: Path) -> None:
 def test_nothing_stays_behind(softmax: Path, tmp_path: Path) -> None:
     folder = tmp_path / "temporary"
     folder.mkdir()
-    on_disk = "import genrw.engine.stage as s; s._memory_folder = lambda: None; from genrw.main import main; main()"
+    on_disk = (
+        "import genrw.engine.egraph.stage as s; s._memory_folder = lambda: None; from genrw.main import main; main()"
+    )
     environment = {**os.environ, "TMPDIR": str(folder)}
     command = [sys.executable, "-c", on_disk, "lower", str(softmax)]
     assert subprocess.run(command, stdout=subprocess.DEVNULL, env=environment, check=False).returncode == 0

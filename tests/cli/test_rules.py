@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-from genrw.coverage import Coverage, Row
-from genrw.coverage_report import show
-from genrw.engine.library import Library
+from genrw.authoring.rulesets import load_library
+from genrw.coverage.observed import Coverage, Row
+from genrw.coverage.report import show
+from genrw.engine.library.library import Library
 from genrw.grammar.source import Source
 from genrw.program import Program
-from genrw.rulesets import load_library
 
 
 def test_explain(genrw: Command, softmax: Path) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from genrw.authoring.rulesets import load_library
 from genrw.grammar.diagnostics import GenrwError
-from genrw.rulesets import load_library
 
 RULE = """\
 stage simplify
@@ -27,7 +27,7 @@ rule mine
     x = @param:x -> float{8}
 """
 
-COUNT = "from genrw.rulesets import load_library; l = load_library(examples={}); print(len(l.rules))"
+COUNT = "from genrw.authoring.rulesets import load_library; l = load_library(examples={}); print(len(l.rules))"
 
 
 def load(cache: Path, examples: bool) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from commands import SOFTMAX, Command
 
-from genrw.rulesets import shipped_folder
+from genrw.authoring.rulesets import shipped_folder
 from genrw.runner import _seconds
 
 EXP = "x = @param:x -> {type}\ny = exp(x)\n@return(y)\n"

@@ -11,17 +11,17 @@ import pytest
 from commands import Command
 
 import genrw
-from genrw.engine.encode import FACTS
-from genrw.engine.examples import find
-from genrw.engine.library import Library
-from genrw.engine.pipeline import Pipeline
-from genrw.engine.relevance import relevant_rules
-from genrw.engine.stage import StageEngine
-from genrw.engine.study import State, Study, study
+from genrw.engine.egraph.encode import FACTS
+from genrw.engine.egraph.relevance import relevant_rules
+from genrw.engine.egraph.stage import StageEngine
+from genrw.engine.explain.stage_trace import State, Study, study
+from genrw.engine.library.library import Library
+from genrw.engine.lint.examples import find
+from genrw.engine.lowering.pipeline import Pipeline
+from genrw.explain.trace import traces
 from genrw.grammar.rw import print_declaration
 from genrw.grammar.rw_tree import RuleDecl
 from genrw.program import Program
-from genrw.trace import traces
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.gen"))

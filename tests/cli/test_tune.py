@@ -14,9 +14,9 @@ from commands import Command
 from host_gpu import HostGpu
 
 import genrw as api
-from genrw import gpu_case, tune
-from genrw.tune import Tuned
-from genrw.tuned import Database, Measured, database_path, kernel_key, with_winners
+from genrw.measure import gpu_case, tune
+from genrw.measure.tune import Tuned
+from genrw.measure.tuned import Database, Measured, database_path, kernel_key, with_winners
 
 ROWS = "x = @param:x -> float{32, 256}\ny = reduce_sum[axes={1}](x)\n@return(y)\n"
 TWO = "x = @param:x -> float{8, 32}\na = reduce_sum[axes={0}](x)\nb = mul(x, a)\ny = reduce_max[axes={1}](b)\n@return(y)\n"
@@ -26,7 +26,7 @@ TWO = "x = @param:x -> float{8, 32}\na = reduce_sum[axes={0}](x)\nb = mul(x, a)\
 def _database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GENRW_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("GENRW_TUNED", str(tmp_path / "data" / "tuned.sqlite"))
-    monkeypatch.setattr("genrw.codegen.devices.open_gpu", lambda *_: HostGpu())
+    monkeypatch.setattr("genrw.codegen.runtime.devices.open_gpu", lambda *_: HostGpu())
     monkeypatch.setattr(gpu_case, "_ROTATED_BYTES", 1 << 12)
 
 

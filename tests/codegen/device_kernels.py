@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 import genrw
-from genrw.bench import suite
-from genrw.codegen.host import HostKernel, compile_host
-from genrw.codegen.lane_loops import KEPT, Body, Line, Variable, lane_loops, straight
-from genrw.codegen.printer import KernelSource
+from genrw.codegen.hip.host_lane_loops import KEPT, Body, Line, Variable, lane_loops, straight
+from genrw.codegen.hip.printer import KernelSource
+from genrw.codegen.runtime.host import HostKernel, compile_host
+from genrw.measure.bench import suite
 
 Array = npt.NDArray[Any]
 

@@ -17,11 +17,11 @@ import pytest
 from hip import hip
 
 import genrw
-from genrw.codegen.devices import find_device
-from genrw.codegen.gpu import GpuKernel, GpuProgram, code_objects
-from genrw.codegen.gpu_arrays import ROCM, DeviceArray
-from genrw.codegen.gpu_runtime import GpuRuntime
-from genrw.codegen.hip import HipRuntime, compile_hip
+from genrw.codegen.runtime.devices import find_device
+from genrw.codegen.runtime.gpu import GpuKernel, GpuProgram, code_objects
+from genrw.codegen.runtime.gpu_arrays import ROCM, DeviceArray
+from genrw.codegen.runtime.gpu_runtime import GpuRuntime
+from genrw.codegen.runtime.hip_runtime import HipRuntime, compile_hip
 from genrw.grammar.diagnostics import GenrwError
 
 ROWS, COLUMNS = 6, 40

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from device_kernels import DTYPES, MONOIDS, math_kernel, row_sum_kernel
 
-from genrw.codegen import amd
-from genrw.codegen.amd import CodeObject, compile_amd, read_reports
+from genrw.codegen.runtime import amd
+from genrw.codegen.runtime.amd import CodeObject, compile_amd, read_reports
 from genrw.grammar.diagnostics import GenrwError
 
 TARGETS = {"gfx90a": 64, "gfx942": 64, "gfx950": 64, "gfx1100": 32, "gfx1201": 32}

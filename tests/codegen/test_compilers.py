@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from genrw.codegen.compilers import HostCompiler, host_compiler, zig
-from genrw.codegen.host import HostKernel, compile_host
+from genrw.codegen.runtime.compilers import HostCompiler, host_compiler, zig
+from genrw.codegen.runtime.host import HostKernel, compile_host
 from genrw.grammar.cache import cache_key, read_entry, write_entry
 from genrw.grammar.diagnostics import GenrwError
 
@@ -129,7 +129,7 @@ def test_unusable_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_processes_share_the_cache(cache: Path) -> None:
     program = f"""
 import numpy as np
-from genrw.codegen.host import compile_host
+from genrw.codegen.runtime.host import compile_host
 kernel = compile_host({ADD!r}, "add", {ADD_TYPES!r}, wave_size=64, block=64, in_loops=False)
 x = np.ones(64, np.float32)
 kernel.launch([x, x, x, 64], 1)

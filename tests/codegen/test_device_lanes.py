@@ -19,8 +19,8 @@ from device_kernels import (
     value,
 )
 
-from genrw.codegen.host import HostKernel, compile_host
-from genrw.codegen.lane_loops import Line, Loop, Variable
+from genrw.codegen.hip.host_lane_loops import Line, Loop, Variable
+from genrw.codegen.runtime.host import HostKernel, compile_host
 from genrw.grammar.diagnostics import GenrwError
 
 Array = npt.NDArray[Any]

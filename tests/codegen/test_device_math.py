@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 from device_kernels import FUNCTIONS, evaluate, math_kernel
 
-from genrw.codegen.host import HostKernel, compile_host
+from genrw.codegen.runtime.host import HostKernel, compile_host
 
 Array = npt.NDArray[Any]
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 from device_kernels import DTYPES, elementwise, evaluate
 
-from genrw.codegen.host import compile_host
+from genrw.codegen.runtime.host import compile_host
 
 Array = npt.NDArray[Any]
 

@@ -13,9 +13,9 @@ import pytest
 from host_gpu import HostGpu
 
 import genrw
-from genrw.codegen import gpu_arrays
-from genrw.codegen.gpu import GpuDevice, GpuProgram
-from genrw.codegen.gpu_arrays import DeviceArray
+from genrw.codegen.runtime import gpu_arrays
+from genrw.codegen.runtime.gpu import GpuDevice, GpuProgram
+from genrw.codegen.runtime.gpu_arrays import DeviceArray
 from genrw.grammar.diagnostics import GenrwError
 
 TEXT = """\

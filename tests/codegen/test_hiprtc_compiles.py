@@ -14,8 +14,8 @@ import pytest
 from spawned import process
 from test_amd_objects import everything
 
-from genrw.codegen.amd import read_reports
-from genrw.codegen.hip import compile_hip
+from genrw.codegen.runtime.amd import read_reports
+from genrw.codegen.runtime.hip_runtime import compile_hip
 from genrw.grammar.diagnostics import GenrwError
 
 if importlib.util.find_spec("hip") is None:

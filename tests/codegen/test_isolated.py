@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import genrw
-from genrw.codegen.devices import find_device
-from genrw.codegen.host_sequence import HostSequence
-from genrw.codegen.isolated import run_apart
-from genrw.engine.inputs import random_inputs
+from genrw.codegen.runtime.devices import find_device
+from genrw.codegen.runtime.host_sequence import HostSequence
+from genrw.codegen.runtime.isolated import run_apart
+from genrw.engine.interpret.inputs import random_inputs
 from genrw.grammar.diagnostics import GenrwError
 from genrw.main import execute
 

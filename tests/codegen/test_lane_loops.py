@@ -7,7 +7,7 @@ import re
 import pytest
 from device_kernels import BARRIER, memory, plain, suite_kernels, value
 
-from genrw.codegen.lane_loops import Line, Loop, Variable, lane_loops, straight
+from genrw.codegen.hip.host_lane_loops import Line, Loop, Variable, lane_loops, straight
 
 WAVE = value("float", "w", "gen::dpp_reduce<sum, 64>(v)", "wave")
 BLOCK = value("float", "b", "gen::reduce_waves<sum, 4>(w, lds)", "block")

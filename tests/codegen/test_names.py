@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import genrw
-from genrw.codegen import identifiers
-from genrw.codegen.amd import compile_amd
-from genrw.codegen.compilers import device_header, zig
-from genrw.codegen.cuda import compile_ptx
-from genrw.codegen.identifiers import Names, global_identifier, identifier
+from genrw.codegen.hip import identifiers
+from genrw.codegen.hip.identifiers import Names, global_identifier, identifier
+from genrw.codegen.runtime.amd import compile_amd
+from genrw.codegen.runtime.compilers import device_header, zig
+from genrw.codegen.runtime.cuda import compile_ptx
 
 TEXT = "x = @param:{name} -> float{{8}}\ny = neg(x)\n@return(y)\n"
 

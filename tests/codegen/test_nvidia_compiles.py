@@ -10,7 +10,7 @@ from device_kernels import suite_kernels, together
 from test_amd_objects import everything
 
 import genrw
-from genrw.codegen.cuda import compile_cuda, compile_ptx
+from genrw.codegen.runtime.cuda import compile_cuda, compile_ptx
 from genrw.grammar.diagnostics import GenrwError
 
 try:

@@ -9,8 +9,8 @@ import pytest
 from device_kernels import suite_kernels, together
 from test_amd_objects import TARGETS, kernel_text
 
-from genrw.codegen.amd import KernelReport, compile_amd
-from genrw.codegen.printer import KernelSource
+from genrw.codegen.hip.printer import KernelSource
+from genrw.codegen.runtime.amd import KernelReport, compile_amd
 
 # Kernels that cannot read all their operands by 16 bytes, and why.
 NARROW = {

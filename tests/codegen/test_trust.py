@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import genrw
-from genrw.codegen import amd, compilers, host
+from genrw.authoring.rulesets import load_library
+from genrw.codegen.runtime import amd, compilers, host
 from genrw.grammar.diagnostics import GenrwError
 from genrw.main import execute
-from genrw.rulesets import load_library
 
 PROGRAM = "x = @param:x -> float{64}\ny = f(x)\n@return(y)\n"
 HARMLESS = """\

@@ -11,8 +11,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support import differences, load
 
-from genrw.codegen.host_program import HostProgram
-from genrw.engine.inputs import random_inputs
+from genrw.codegen.runtime.host_program import HostProgram
+from genrw.engine.interpret.inputs import random_inputs
 
 GATHERED_SUM = """
 x = @param:x -> float{{4, {n}}}

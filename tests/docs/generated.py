@@ -11,15 +11,15 @@ from pathlib import Path, PurePath
 
 from programs import PROGRAMS
 
-from genrw.engine.array_functions import array_functions
-from genrw.engine.dtypes import CLASSES, DTYPES
-from genrw.engine.fold import Folds, fold_functions
-from genrw.engine.functions import FUNCTIONS, Function
-from genrw.engine.lanes import Lanes, lane_functions
-from genrw.engine.layouts import LAYOUT_FUNCTIONS
-from genrw.engine.library import ROLES, Library, family_affixes
-from genrw.engine.monoids import monoid_functions
-from genrw.engine.variants import nodes
+from genrw.engine.interpret.fold import Folds, fold_functions
+from genrw.engine.interpret.lanes import Lanes, lane_functions
+from genrw.engine.ir.dtypes import CLASSES, DTYPES
+from genrw.engine.language.array_functions import array_functions
+from genrw.engine.language.functions import FUNCTIONS, Function
+from genrw.engine.language.layouts import LAYOUT_FUNCTIONS
+from genrw.engine.library.library import ROLES, Library, family_affixes
+from genrw.engine.library.monoids import monoid_functions
+from genrw.engine.library.variants import nodes
 from genrw.grammar import gen_tree as tree
 from genrw.grammar.expr_tree import Name
 from genrw.grammar.gen import parse_gen

@@ -30,15 +30,15 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from genrw.engine.examples import run_example
-from genrw.engine.library import Library
+from genrw.authoring.rulesets import load_library
+from genrw.engine.library.library import Library
+from genrw.engine.lint.examples import run_example
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw import parse_rw, print_declaration
 from genrw.grammar.rw_tree import Declaration, RuleDecl, RuleFile
 from genrw.grammar.source import Source
 from genrw.main import execute
 from genrw.program import Program
-from genrw.rulesets import load_library
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

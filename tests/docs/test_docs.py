@@ -10,7 +10,7 @@ import pytest
 from generated import filled
 from pages import PAGES, ROOT, Page, repaired
 
-from genrw.engine.library import Library
+from genrw.engine.library.library import Library
 
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")

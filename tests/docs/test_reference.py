@@ -8,13 +8,13 @@ from collections.abc import Iterable
 import pytest
 from pages import ROOT
 
-from genrw.engine.context import CONTEXT_NAMES
-from genrw.engine.encode import FACTS
-from genrw.engine.expr import STEP_LIMIT
-from genrw.engine.expr_walk import DEPTH_LIMIT
-from genrw.engine.library import ROLES, Library
-from genrw.engine.stage import ITERATIONS_A_STEP, Limits
-from genrw.engine.types import TYPE_MEMBERS
+from genrw.engine.egraph.encode import FACTS
+from genrw.engine.egraph.stage import ITERATIONS_A_STEP, Limits
+from genrw.engine.ir.types import TYPE_MEMBERS
+from genrw.engine.language.expr import STEP_LIMIT
+from genrw.engine.language.expr_walk import DEPTH_LIMIT
+from genrw.engine.library.context import CONTEXT_NAMES
+from genrw.engine.library.library import ROLES, Library
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.source import Source
 from genrw.program import Program

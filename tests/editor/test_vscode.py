@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from genrw.engine.dtypes import DTYPES
+from genrw.engine.ir.dtypes import DTYPES
 from genrw.grammar import rw
 
 ROOT = Path(__file__).parents[2]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import genrw
-from genrw.engine.dtypes import is_constant
-from genrw.engine.examples import run_example
-from genrw.engine.gather import build_library
-from genrw.engine.library import Library
+from genrw.engine.ir.dtypes import is_constant
+from genrw.engine.library.gather import build_library
+from genrw.engine.library.library import Library
+from genrw.engine.lint.examples import run_example
 from genrw.engine.verify.verdict import REFUTED, TRIED, Options, verify_rule
 from genrw.grammar.rw import parse_rw
 from genrw.main import execute

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import genrw
-from genrw.engine.gather import build_library
-from genrw.engine.library import Library
+from genrw.engine.library.gather import build_library
+from genrw.engine.library.library import Library
 from genrw.engine.verify.verdict import REFUTED, TRIED, Options, verify_rule
 from genrw.grammar.expr import print_expr
 from genrw.grammar.rw import parse_rw

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from genrw.engine.emit_text import check_emit_text, emit_text
+from genrw.engine.language.emit_text import check_emit_text, emit_text
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import OpDecl

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from support import WAVE64, load
 
-from genrw.engine.arities import Arities, program_arities, term_arities
-from genrw.engine.garbage import uncollected
-from genrw.engine.gather import build_library
-from genrw.engine.library import Library
-from genrw.engine.pipeline import Pipeline
-from genrw.engine.stage import StageEngine
+from genrw.engine.egraph.stage import StageEngine
+from genrw.engine.library.arities import Arities, program_arities, term_arities
+from genrw.engine.library.gather import build_library
+from genrw.engine.library.library import Library
+from genrw.engine.lowering.garbage import uncollected
+from genrw.engine.lowering.pipeline import Pipeline
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import RuleDecl, RuleFile
 

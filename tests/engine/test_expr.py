@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genrw.engine.expr import compile_expr, declare
-from genrw.engine.expr_walk import DEPTH_LIMIT
+from genrw.engine.language.expr import compile_expr, declare
+from genrw.engine.language.expr_walk import DEPTH_LIMIT
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Const, Expr, Unary
 from genrw.grammar.rw import parse_expr, parse_rw

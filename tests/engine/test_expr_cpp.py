@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from genrw.codegen.host import compile_host
-from genrw.engine.cpp_expr import PRECEDENCES, cpp_expr, cpp_number
-from genrw.engine.dtypes import DTYPES, numpy_dtype
-from genrw.engine.numeric import compile_numeric
+from genrw.codegen.runtime.host import compile_host
+from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
+from genrw.engine.language.cpp_expr import PRECEDENCES, cpp_expr, cpp_number
+from genrw.engine.language.numeric import compile_numeric
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw import parse_expr
 

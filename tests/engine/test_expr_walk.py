@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genrw.engine import arithmetic
-from genrw.engine.expr import calls, check_expr, compile_expr, free_names, member_uses, substitute
-from genrw.engine.functions import FUNCTIONS
+from genrw.engine.language import arithmetic
+from genrw.engine.language.expr import calls, check_expr, compile_expr, free_names, member_uses, substitute
+from genrw.engine.language.functions import FUNCTIONS
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import (
     Binary,

@@ -8,10 +8,10 @@ from textwrap import dedent
 import pytest
 
 import genrw
-from genrw.engine.bindings import egg
-from genrw.engine.encode import Spans
-from genrw.engine.library import Library
-from genrw.engine.stage import StageEngine
+from genrw.engine.egraph.bindings import egg
+from genrw.engine.egraph.encode import Spans
+from genrw.engine.egraph.stage import StageEngine
+from genrw.engine.library.library import Library
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.source import NOWHERE
 

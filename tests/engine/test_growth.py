@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from support import WAVE64, load
 
-from genrw.engine.library import Library
-from genrw.engine.pipeline import Pipeline
-from genrw.engine.stage import Saturated, StageEngine
+from genrw.engine.egraph.stage import Saturated, StageEngine
+from genrw.engine.library.library import Library
+from genrw.engine.lowering.pipeline import Pipeline
 
 HOST = "host"
 

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from genrw.engine import lane_program
-from genrw.engine.build import build_file
-from genrw.engine.compare import compare
-from genrw.engine.dtypes import dtype_name
-from genrw.engine.gather import build_library
-from genrw.engine.inputs import random_inputs
-from genrw.engine.interpret import interpret
-from genrw.engine.ir import Module, Unit
-from genrw.engine.library import Library
-from genrw.engine.pipeline import Options, Pipeline, Trace
+from genrw.engine.interpret import lane_program
+from genrw.engine.interpret.compare import compare
+from genrw.engine.interpret.inputs import random_inputs
+from genrw.engine.interpret.reference import interpret
+from genrw.engine.ir.dtypes import dtype_name
+from genrw.engine.ir.nodes import Module, Unit
+from genrw.engine.library.gather import build_library
+from genrw.engine.library.library import Library
+from genrw.engine.lowering.pipeline import Options, Pipeline, Trace
+from genrw.engine.programs.build import build_file
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.gen import parse_gen
 from genrw.grammar.rw import parse_rw

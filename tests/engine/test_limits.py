@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import genrw
-from genrw.engine import stage, unfinished
-from genrw.engine.stage import Limits
+from genrw.engine.egraph import stage, unfinished
+from genrw.engine.egraph.stage import Limits
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 
 RULES = """\

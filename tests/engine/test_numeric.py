@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genrw.engine.array_functions import array_functions
-from genrw.engine.arrays import Array
-from genrw.engine.dtypes import DTYPES, dtype_name, numpy_dtype
-from genrw.engine.functions import KINDS, declare
-from genrw.engine.numeric import compile_numeric
+from genrw.engine.ir.dtypes import DTYPES, dtype_name, numpy_dtype
+from genrw.engine.language.array_functions import array_functions
+from genrw.engine.language.arrays import Array
+from genrw.engine.language.functions import KINDS, declare
+from genrw.engine.language.numeric import compile_numeric
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw import parse_expr
 

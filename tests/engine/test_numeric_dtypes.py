@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genrw.engine.dtypes import (
+from genrw.engine.ir.dtypes import (
     CLASSES,
     DTYPES,
     converted,
@@ -21,7 +21,7 @@ from genrw.engine.dtypes import (
     promote,
     rounded,
 )
-from genrw.engine.elementwise import convert
+from genrw.engine.language.elementwise import convert
 
 
 @pytest.mark.parametrize("name", DTYPES)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genrw.engine.dtypes import DTYPES, numpy_dtype
-from genrw.engine.numeric import compile_numeric
+from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
+from genrw.engine.language.numeric import compile_numeric
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw import parse_expr
 

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from genrw.engine.enode import ENode
-from genrw.engine.sharing import Sharing
+from genrw.engine.egraph.sharing import Sharing
+from genrw.engine.ir.enode import ENode
 
 COSTS = {"root": 1.0, "cheap": 2.0, "dear": 3.0, "leaf": 4.0, "around": 1.0}
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from genrw.engine.gather import build_library
-from genrw.engine.library import Library
+from genrw.authoring.rulesets import unchecked_library
+from genrw.engine.library.gather import build_library
+from genrw.engine.library.library import Library
 from genrw.engine.lint.check import lint
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import RuleFile
 from genrw.main import execute
-from genrw.rulesets import unchecked_library
 
 HERE = Path(__file__).parent
 BROKEN = sorted(path.stem for path in (HERE / "broken").glob("*.rw"))

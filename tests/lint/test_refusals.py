@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from genrw.authoring.rulesets import load_library
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.source import Source
 from genrw.program import Program
-from genrw.rulesets import load_library
 
 RULE = "stage simplify\n\nrule mine\n  {}\n"
 TARGET = "target mine : gfx942\n  {}\n"

@@ -24,15 +24,15 @@ import onnx
 from onnx import numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 
-from genrw.codegen.host_program import HostProgram
-from genrw.codegen.host_sequence import HostSequence
-from genrw.codegen.printer import KernelSource
-from genrw.engine.library import Library
-from genrw.engine.pipeline import Options
+from genrw.authoring.rulesets import load_library
+from genrw.codegen.hip.printer import KernelSource
+from genrw.codegen.runtime.host_program import HostProgram
+from genrw.codegen.runtime.host_sequence import HostSequence
+from genrw.engine.library.library import Library
+from genrw.engine.lowering.pipeline import Options
 from genrw.grammar.diagnostics import GenrwError
-from genrw.onnx_program import Model, import_model
+from genrw.onnx.program import Model, import_model
 from genrw.program import Program
-from genrw.rulesets import load_library
 
 PAGE = Path(__file__).parents[2] / "docs" / "onnx.md"
 TARGET = "host"

@@ -13,7 +13,7 @@ from commands import Command, Result
 from onnx import TensorProto, helper, numpy_helper
 
 import genrw as package
-from genrw.engine.dtypes import numpy_dtype
+from genrw.engine.ir.dtypes import numpy_dtype
 from genrw.main import execute
 
 FLOAT = TensorProto.FLOAT

@@ -7,7 +7,7 @@ import re
 import pytest
 from node_tests import PAGE, PASSED, Outcome, backend_tests, run
 
-from genrw.rulesets import load_library
+from genrw.authoring.rulesets import load_library
 
 # Operators of which ONNX has no test of their own, and helpers of declarations.
 WITHOUT_TESTS = {"Converted", "Along", "Kept", "InverseDeviation", "OfChannels", "OverNorm"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support import WAVE64, load
 
-from genrw.engine.fusion_report import PlanReport, plan_report
+from genrw.engine.fusion.report import PlanReport, plan_report
 
 
 def plan_of(text: str, target: str = WAVE64) -> PlanReport:

@@ -10,9 +10,9 @@ import pytest
 from fused import kernels_of, plan_of, stored_because
 from support import check_every_stage, check_last_stage, differences, inputs_and_reference, load
 
-from genrw.engine.library import Library
+from genrw.authoring.rulesets import load_library
+from genrw.engine.library.library import Library
 from genrw.grammar.diagnostics import GenrwError
-from genrw.rulesets import load_library
 
 
 def test_a_chain_of_pointwise_operators_is_one_kernel() -> None:

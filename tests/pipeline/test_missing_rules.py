@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from genrw.engine.gather import build_library
-from genrw.engine.pipeline import Options
+from genrw.authoring.rulesets import load_library
+from genrw.engine.library.gather import build_library
+from genrw.engine.lowering.pipeline import Options
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.source import Source
 from genrw.program import Program
-from genrw.rulesets import load_library
 
 SOFTMAX = """\
 x = @param:x -> half{64, 4096}

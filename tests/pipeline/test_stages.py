@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from genrw.engine.library import Library
-from genrw.engine.pipeline import Options
+from genrw.engine.library.library import Library
+from genrw.engine.lowering.pipeline import Options
 from genrw.grammar.source import Source
 from genrw.program import Program
 

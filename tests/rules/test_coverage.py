@@ -11,11 +11,11 @@ import pytest
 from programs import COMPOSED, CORNERS, LARGE, SEED_TABLE, SPLIT, WRITTEN_LOWER
 from support import WAVE64, load
 
-from genrw.coverage import Coverage, Row
-from genrw.engine.library import Library
-from genrw.explain import place
+from genrw.authoring.rulesets import load_library
+from genrw.coverage.observed import Coverage, Row
+from genrw.engine.library.library import Library
+from genrw.explain.report import place
 from genrw.program import Program
-from genrw.rulesets import load_library
 
 RECORD = Path(__file__).parent / "covered_by.json"
 """For each rule a few of the programs that it matters to; docs/catalogue.md shows them."""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from genrw.engine.examples import run_example
+from genrw.authoring.rulesets import load_library
+from genrw.engine.lint.examples import run_example
 from genrw.grammar.rw_tree import Example, RuleDecl
-from genrw.rulesets import load_library
 
 LIBRARY = load_library()
 

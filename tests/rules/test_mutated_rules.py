@@ -12,19 +12,19 @@ from collections.abc import Callable
 
 import pytest
 
-from genrw.engine.check import check_rules
-from genrw.engine.check_declarations import check_declarations
-from genrw.engine.check_imports import check_imports
-from genrw.engine.check_targets import check_targets
-from genrw.engine.gather import gathered_library
-from genrw.engine.library import Library
-from genrw.engine.pipeline import Options
+from genrw.authoring.rulesets import load_library
+from genrw.engine.library.gather import gathered_library
+from genrw.engine.library.library import Library
+from genrw.engine.lint.check_declarations import check_declarations
+from genrw.engine.lint.check_imports import check_imports
+from genrw.engine.lint.check_rules import check_rules
+from genrw.engine.lint.check_targets import check_targets
+from genrw.engine.lowering.pipeline import Options
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import Declaration, ImportDecl, OpDecl, RuleDecl, RuleFile, TargetDecl
 from genrw.grammar.source import Source
 from genrw.program import Program
-from genrw.rulesets import load_library
 
 FEW = 12
 MINE = "mine.rw"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from support import differences, inputs_and_reference, load
 
-from genrw.engine.ir import Node
+from genrw.engine.ir.nodes import Node
 from genrw.program import Program
 
 

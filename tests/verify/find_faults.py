@@ -38,9 +38,9 @@ from random_trials import (
 )
 from shrinking import shrunk, signature
 
-from genrw.engine.infer import show
-from genrw.engine.library import Library
-from genrw.rulesets import load_library
+from genrw.authoring.rulesets import load_library
+from genrw.engine.library.infer import show
+from genrw.engine.library.library import Library
 
 CHUNK = 40
 """Programs of one process: their kernels are compiled together, and what dies takes no more than these with it."""

@@ -9,12 +9,12 @@ from random import Random
 from folded_programs import program
 from support import differences, inputs_and_reference, load
 
-from genrw.engine.fusion_body import Kernel, body_of
-from genrw.engine.fusion_graph import FusionGraph
-from genrw.engine.fusion_modules import unit_of
-from genrw.engine.fusion_search import Plan
-from genrw.engine.ir import Unit
-from genrw.engine.library import Library
+from genrw.engine.fusion.body import Kernel, body_of
+from genrw.engine.fusion.graph import FusionGraph
+from genrw.engine.fusion.modules import unit_of
+from genrw.engine.fusion.search import Plan
+from genrw.engine.ir.nodes import Unit
+from genrw.engine.library.library import Library
 
 PLANS_OF_EACH = 4
 

@@ -10,13 +10,13 @@ from math import prod
 from random import Random
 from typing import Any
 
-from genrw.codegen.compilers import device_header
-from genrw.engine.build import complete
-from genrw.engine.dtypes import DTYPES, in_class
-from genrw.engine.expr_walk import walk
-from genrw.engine.infer import TypeProblem, infer, is_variable, show
-from genrw.engine.library import Library, Operator
-from genrw.engine.types import Type
+from genrw.codegen.runtime.compilers import device_header
+from genrw.engine.ir.dtypes import DTYPES, in_class
+from genrw.engine.ir.types import Type
+from genrw.engine.language.expr_walk import walk
+from genrw.engine.library.infer import TypeProblem, infer, is_variable, show
+from genrw.engine.library.library import Library, Operator
+from genrw.engine.programs.build import complete
 from genrw.engine.verify.attributes import AttributeDraw, within_domain
 from genrw.engine.verify.sides import coerced
 from genrw.grammar.diagnostics import GenrwError

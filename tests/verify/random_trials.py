@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from random_programs import RandomProgram
 
-from genrw.codegen.amd import compile_amd
-from genrw.codegen.host_program import HostProgram
-from genrw.codegen.host_sequence import HostSequence
-from genrw.codegen.printer import KernelSource
-from genrw.engine.arrays import Array, stored
-from genrw.engine.compare import ELEMENT_BOUND, compare
-from genrw.engine.dtypes import DTYPES, numpy_dtype
-from genrw.engine.evaluate import Evaluator
-from genrw.engine.inputs import random_inputs
-from genrw.engine.ir import Module, Node, Unit
-from genrw.engine.library import Library
-from genrw.engine.pipeline import Options, Trace
+from genrw.codegen.hip.printer import KernelSource
+from genrw.codegen.runtime.amd import compile_amd
+from genrw.codegen.runtime.host_program import HostProgram
+from genrw.codegen.runtime.host_sequence import HostSequence
+from genrw.engine.interpret.compare import ELEMENT_BOUND, compare
+from genrw.engine.interpret.evaluate import Evaluator
+from genrw.engine.interpret.inputs import random_inputs
+from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
+from genrw.engine.ir.nodes import Module, Node, Unit
+from genrw.engine.language.arrays import Array, stored
+from genrw.engine.library.library import Library
+from genrw.engine.lowering.pipeline import Options, Trace
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.source import Source
 from genrw.program import Program

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from random_programs import Line, RandomProgram, parameter
 from random_trials import Fault, Trial
 
-from genrw.engine.types import Type
+from genrw.engine.ir.types import Type
 from genrw.grammar.diagnostics import GenrwError
 
 Try = Callable[[Trial], Fault | None]

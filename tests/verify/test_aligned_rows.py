@@ -21,7 +21,7 @@ from support import (
     schedules,
 )
 
-from genrw.codegen.devices import HostDevice
+from genrw.codegen.runtime.devices import HostDevice
 
 EXTENTS = (1, 2, 3, 7, 9, 33, 63, 65, 127, 129, 255, 257, 1023, 1025)
 ROWS = 17

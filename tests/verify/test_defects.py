@@ -22,8 +22,8 @@ from support import (
     schedules,
 )
 
-from genrw.codegen.host_program import HostProgram
-from genrw.codegen.printer import KernelSource
+from genrw.codegen.hip.printer import KernelSource
+from genrw.codegen.runtime.host_program import HostProgram
 
 ORDERS = range(8)
 

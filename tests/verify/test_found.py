@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support import check_every_stage, check_host, load
 
-from genrw.engine.dtypes import numpy_dtype
+from genrw.engine.ir.dtypes import numpy_dtype
 
 
 def check(text: str, target: str, **options: Any) -> None:

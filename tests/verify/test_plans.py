@@ -12,13 +12,13 @@ import pytest
 from plans import check, graph_of, plans, text_of
 from support import differences, inputs_and_reference, load
 
-from genrw.engine.fusion_body import Kernel, body_of
-from genrw.engine.fusion_exact import exact
-from genrw.engine.fusion_graph import FusionGraph, Machine
-from genrw.engine.fusion_search import search
-from genrw.engine.library import Library
+from genrw.authoring.rulesets import load_library
+from genrw.engine.fusion.body import Kernel, body_of
+from genrw.engine.fusion.exact import exact
+from genrw.engine.fusion.graph import FusionGraph, Machine
+from genrw.engine.fusion.search import search
+from genrw.engine.library.library import Library
 from genrw.grammar.diagnostics import GenrwError
-from genrw.rulesets import load_library
 
 # Launches dear, memory dear, operations dear, all cheap.
 MACHINES = [Machine(4.0, 5.3e6, 81.7e6), Machine(4.0, 3e3, 1e4), Machine(1.0, 3e3, 1e5), Machine(0.2, 1e3, 3e3)]

@@ -15,9 +15,9 @@ from random_trials import TOGETHER, Fault, Lowered, compiled, host_fault, lowere
 from shrinking import shrunk
 from support import WAVE64, check_every_stage, check_host, load
 
-from genrw.engine.library import Library
+from genrw.authoring.rulesets import load_library
+from genrw.engine.library.library import Library
 from genrw.grammar.diagnostics import GenrwError
-from genrw.rulesets import load_library
 
 SEED, PROGRAMS, SHARING = 0, 100, 50
 """How many programs are tried, and how many kernels' compilers are shared by."""

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from genrw.engine.library import Library, Operator
+from genrw.authoring.rulesets import load_library
+from genrw.engine.library.library import Library, Operator
 from genrw.grammar.diagnostics import GenrwError
-from genrw.rulesets import load_library
 
 NUMBERS = range(-7, 8)
 ARITHMETIC = [

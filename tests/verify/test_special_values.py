@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from support import WAVE64, load, shipped
 
-from genrw.engine.dtypes import DTYPES, in_class, numpy_dtype
-from genrw.engine.library import Operator
+from genrw.engine.ir.dtypes import DTYPES, in_class, numpy_dtype
+from genrw.engine.library.library import Operator
 
 FLOATS = ("float", "double", "half", "bf16")
 Array = np.ndarray[Any, Any]

@@ -6,7 +6,7 @@ import pytest
 from programs import PROGRAMS
 
 import genrw
-from genrw.trace import traces
+from genrw.explain.trace import traces
 
 NAMES = ("softmax_long_rows", "truths_of_long_rows", "iota_in_a_reduction", "folds_int32", "pad_mul_reduce")
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from support import load
 
-from genrw.engine.inputs import random_inputs
-from genrw.engine.interpret import interpret
-from genrw.engine.library import Library
-from genrw.engine.monoids import folds
-from genrw.engine.pipeline import Options as PipelineOptions
+from genrw.authoring.rulesets import load_library
+from genrw.engine.interpret.inputs import random_inputs
+from genrw.engine.interpret.reference import interpret
+from genrw.engine.library.library import Library
+from genrw.engine.library.monoids import folds
+from genrw.engine.lowering.pipeline import Options as PipelineOptions
 from genrw.engine.verify.goals import Goals, monoid_kind
 from genrw.engine.verify.instances import Instances
 from genrw.engine.verify.kernels import KernelTrial
@@ -24,7 +25,6 @@ from genrw.engine.verify.surroundings import WAVES
 from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, Options, Verdict, verify, verify_rule
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import RuleDecl
-from genrw.rulesets import load_library
 
 FEW = Options(count=8)
 ROOT = Path(__file__).parents[2]

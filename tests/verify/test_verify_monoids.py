@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from genrw.engine.library import Library
+from genrw.authoring.rulesets import load_library
+from genrw.engine.library.library import Library
 from genrw.engine.verify.monoids import try_monoid
 from genrw.engine.verify.verdict import REFUTED, TRIED, Options, Verdict, verify
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.source import Source
 from genrw.main import execute
 from genrw.program import Program
-from genrw.rulesets import load_library
 
 WRONG = {
     "not associative": "monoid wrong where T: real\n  identity 0\n  combine (a + b) / 2 if a != 0 and b != 0 else a + b\n",

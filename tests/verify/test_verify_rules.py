@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from genrw.engine.library import Library
-from genrw.engine.lint.sides import conditions
+from genrw.authoring.rule_verify import Request, chosen, verdicts_of
+from genrw.authoring.rulesets import load_library
+from genrw.engine.library.library import Library
+from genrw.engine.library.sides import conditions
 from genrw.engine.verify.choices import Choices
 from genrw.engine.verify.numbers import Numbers
 from genrw.engine.verify.proof import prove, solver_is_there
@@ -26,8 +28,6 @@ from genrw.engine.verify.trial import Trial
 from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, Options, Verdict, verify_rule
 from genrw.grammar.expr_tree import Binary, Call
 from genrw.main import execute
-from genrw.rule_verify import Request, chosen, verdicts_of
-from genrw.rulesets import load_library
 
 BROKEN = Path(__file__).parent / "broken_rules"
 NAMES = sorted(folder.name for folder in BROKEN.iterdir())

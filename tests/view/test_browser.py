@@ -9,8 +9,8 @@ import pytest
 from browsers import Browser
 
 import genrw
-from genrw.view import page
-from genrw.view_data import view_data
+from genrw.explain.view import page
+from genrw.explain.view_data import view_data
 
 pytest.importorskip("selenium")
 from selenium.webdriver.common.action_chains import ActionChains

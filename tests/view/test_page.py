@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 import genrw
-from genrw.engine.pipeline import Options, Pipeline
+from genrw.engine.lowering.pipeline import Options, Pipeline
+from genrw.explain.view import json_in_html, page
+from genrw.explain.view_data import view_data
 from genrw.grammar.diagnostics import GenrwError
 from genrw.main import execute
-from genrw.view import json_in_html, page
-from genrw.view_data import view_data
 
 ROOT = Path(__file__).parents[2]
 SOFTMAX = ROOT / "examples" / "softmax.gen"

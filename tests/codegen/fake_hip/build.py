@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from genrw.codegen.compilers import host_compiler
+from genrw.codegen.runtime.compilers import host_compiler
 
 HERE = Path(__file__).parent
 GPUS = "gfx942:sramecc+:xnack-,gfx1100"

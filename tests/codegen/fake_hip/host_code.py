@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from genrw.codegen.compilers import host_compiler, zig
+from genrw.codegen.runtime.compilers import host_compiler, zig
 
 HERE = Path(__file__).parent
 _KERNEL = re.compile(r"^GEN_KERNEL(?:_RESIDENT)?\((\d+)(?:, \d+)?\)\s*(\w+)\(([^)]*)\)", re.MULTILINE)

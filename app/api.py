@@ -1,0 +1,153 @@
+"""The functions of the Python API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from genrw.authoring.rulesets import load_library
+from genrw.engine.fusion.stage import SEARCH, plan_named
+from genrw.engine.lowering.pipeline import DEFAULT_POLICY, Options
+from genrw.grammar.diagnostics import error
+from genrw.grammar.read import read_text
+from genrw.grammar.source import Source
+from genrw.onnx.file import SUFFIX
+from genrw.program import DEFAULT_TARGET, Program
+
+if TYPE_CHECKING:
+    from genrw.executable import Executable
+
+Folders = Sequence[str | Path]
+
+# What a file's path does not hold and every program does: a line end or a call.
+_TEXT = re.compile(r"[\n(]")
+
+
+def load(
+    path_or_text: str | Path,
+    *,
+    rules: Folders = (),
+    shipped: bool = True,
+    target: str | None = None,
+    strict: bool = False,
+    schedule: Mapping[str, Any] | None = None,
+    policy: str = DEFAULT_POLICY,
+    plan: str = SEARCH,
+    dims: Mapping[str, int] | None = None,
+    trust_rules: bool = False,
+) -> Program:
+    """Read and check a `.gen` program: a path, or its text. A path that ends with `.onnx` is a model's; `dims` are the
+    lengths of its symbolic dimensions.
+
+    `rules` names folders of rules beside the shipped ones, or instead of them where `shipped` is false.
+    `trust_rules` lets the C++ of these folders be compiled whatever it says; else what could do harm is refused.
+    `strict` lowers by exact rules only; `schedule` pins entries of the schedule; `policy` names what chooses
+    the others. `plan` says how kernels are formed: by "search", or "exact", which only small programs allow. A target that is not given is the one in the program's header, else gfx942. GenrwError with
+    all problems found.
+    """
+    options = Options(target or "", strict, dict(schedule or {}), policy, plan_named(plan))
+    if str(path_or_text).endswith(SUFFIX):
+        written = [f"{name}={length}" for name, length in (dims or {}).items()]
+        loaded = load_model(path_or_text, options, rules, shipped, DEFAULT_TARGET, written)
+    else:
+        loaded = load_source(_source(path_or_text), options, rules=rules, shipped=shipped)
+    return replace(loaded, trusted=trust_rules)
+
+
+def load_model(
+    path: str | Path,
+    options: Options,
+    rules: Folders = (),
+    shipped: bool = True,
+    default_target: str = DEFAULT_TARGET,
+    dims: Sequence[str] = (),
+    inputs: Sequence[str] = (),
+) -> Program:
+    """The program of an ONNX model. `dims` are texts `N=8`; `inputs`, texts `x=file.npy`, are arrays for inputs that
+    shapes may depend on."""
+    from genrw.onnx.program import import_file
+
+    folders = (rules,) if isinstance(rules, str | Path) else tuple(rules)
+    library = load_library(folders, shipped=shipped, examples=False)
+    model = import_file(path, library, dims, inputs, options.target or default_target)
+    return model.program(str(path), library, options, default_target)
+
+
+def load_source(
+    source: Source,
+    options: Options,
+    *,
+    rules: Folders = (),
+    shipped: bool = True,
+    default_target: str = DEFAULT_TARGET,
+) -> Program:
+    """The same for a text that was read already; a target left open is the header's, else the default."""
+    folders = (rules,) if isinstance(rules, str | Path) else tuple(rules)
+    return Program.parse(source, load_library(folders, shipped=shipped, examples=False), options, default_target)
+
+
+def _source(path_or_text: str | Path) -> Source:
+    if isinstance(path_or_text, str) and _TEXT.search(path_or_text):
+        return Source("<text>", path_or_text)
+    return read_text(path_or_text)
+
+
+def lower(program: Program | str | Path, stage: str | None = None, **settings: Any) -> str:
+    """The program at a stage, by default the last, as `.gen` text. Settings are those of `load`."""
+    loaded = _loaded(program, settings)
+    return str(loaded.lower(stage or loaded.stages[-1]))
+
+
+def emit(program: Program | str | Path, **settings: Any) -> str:
+    """The HIP C++ of the program's kernels. Settings are those of `load`."""
+    return source_text(_loaded(program, settings))
+
+
+def source_text(program: Program) -> str:
+    """The HIP C++ of all kernels as one text."""
+    return "\n".join(kernel.text for kernel in program.kernels())
+
+
+def compile(
+    program: Program | str | Path, target: str | None = None, *, device: str = "host", **settings: Any
+) -> Executable:
+    """Compile the program for a device: the CPU, as a target's kernels, by default its own; or a GPU, `hip` or `cuda`, with
+    `:N` for the one of a number.
+
+    The result is called on arrays, in the parameters' order or by their names: numpy's, or on a GPU any that lie there and
+    say so by DLPack or `__cuda_array_interface__`. Settings are those of `load`. GenrwError if there is no such device.
+    """
+    from genrw.codegen.runtime.devices import find_device
+    from genrw.executable import Executable
+
+    found = find_device(device)
+    return Executable(_loaded(program, {"target": target, **settings}, found.default_target), found)
+
+
+def _loaded(
+    program: Program | str | Path, settings: Mapping[str, Any], default_target: str = DEFAULT_TARGET
+) -> Program:
+    """A program as the settings want it, for the default target where neither they nor a header name one."""
+    loaded = program if isinstance(program, Program) else load(program, **settings)
+    kept = loaded.options
+    if loaded is program:
+        _refuse_rules(settings)
+        kept = Options(
+            settings.get("target") or kept.target,
+            settings.get("strict", kept.strict),
+            dict(settings.get("schedule") or kept.schedule),
+            settings.get("policy", kept.policy),
+            plan_named(settings.get("plan", kept.plan)),
+        )
+    if not loaded.target_chosen and not settings.get("target"):
+        kept = replace(kept, target=default_target)
+    return loaded if kept == loaded.options else loaded.with_options(kept)
+
+
+def _refuse_rules(settings: Mapping[str, Any]) -> None:
+    late = next((name for name in ("rules", "shipped", "trust_rules") if name in settings), None)
+    if late is not None:
+        raise error(f"a loaded program has its rules already: `{late}` is too late", remedy="give it to load")

@@ -1,0 +1,1 @@
+"""What helps those who write rules: checks, lists, verification, layout."""

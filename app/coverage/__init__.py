@@ -1,0 +1,1 @@
+"""Which rules programs use: seen, kept, and reported."""

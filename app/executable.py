@@ -1,0 +1,94 @@
+"""Compiled programs that are called like functions."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from genrw.codegen.hip.printer import KernelSource
+from genrw.codegen.runtime.devices import Device
+from genrw.codegen.runtime.launch import Built, launch_table
+from genrw.grammar.diagnostics import error
+from genrw.measure.tuned import with_winners
+from genrw.program import Program
+
+
+class Executable:
+    """A program compiled for a device, called on arrays of the parameters' types and shapes.
+
+    `source` is its HIP C++; `launch` describes its kernels as `launch.json` does.
+    """
+
+    def __init__(self, program: Program, device: Device) -> None:
+        self.program, self.device = with_winners(program, device.model), device
+        self._run = device.prepare(self.program)
+        self._inputs, self._results = tuple(self.program.inputs), tuple(self.program.results)
+        self._settings = frozenset(device.settings) - frozenset(self._inputs)
+        self._usual = {"poison": False} if "poison" in device.settings else {}
+
+    def __call__(self, *arrays: object, **named: object) -> Any:
+        """The program's results: one array, or a tuple in the order in which the program returns them. Names that are no
+        parameters are the device's settings, as for `run`."""
+        if len(arrays) == len(self._inputs) and self._settings.issuperset(named):
+            inputs, settings = dict(zip(self._inputs, arrays, strict=True)), named
+        else:
+            settings = {name: named.pop(name) for name in self._settings if name in named}
+            inputs = self._bind(arrays, named)
+        results = tuple(self.run(inputs, **settings).values())
+        return results[0] if len(results) == 1 else results
+
+    def run(self, inputs: dict[str, object], **settings: Any) -> dict[str, Any]:
+        """The results by name, for arrays by name.
+
+        Settings of the CPU: `threads`, `order`, and `poison`, which fills results before the run with a pattern that shows
+        where nothing was written, and is off here. Of a GPU: `stream`, on which to run, and `out`, arrays by result that
+        take the results. Given a stream, results on the GPU are for what that stream does next; without, they are done.
+        """
+        return self._run(inputs, **{**self._usual, **settings})
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the parameters, in order."""
+        return self._inputs
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The names of the results, in order."""
+        return self._results
+
+    @cached_property
+    def _kernels(self) -> list[KernelSource]:
+        return self.program.kernels()
+
+    @cached_property
+    def source(self) -> str:
+        return "\n".join(kernel.text for kernel in self._kernels)
+
+    @cached_property
+    def launch(self) -> dict[str, Any]:
+        return launch_table(self.program, [Built(kernel, {}) for kernel in self._kernels])
+
+    def _bind(self, arrays: tuple[object, ...], named: dict[str, object]) -> dict[str, object]:
+        """Arguments by parameter name, as Python binds a call's."""
+        if len(arrays) > len(self.inputs):
+            message = f"the program takes {len(self.inputs)} arrays, not {len(arrays)}"
+            raise error(message, remedy=self._takes())
+        bound = dict(zip(self.inputs, arrays, strict=False))
+        unknown = next((name for name in named if name not in self.inputs), None)
+        if unknown is not None:
+            raise error(f"the program has no input `{unknown}`", remedy=self._takes())
+        twice = next((name for name in named if name in bound), None)
+        if twice is not None:
+            raise error(f"the input `{twice}` is given twice")
+        bound |= named
+        missing = next((name for name in self.inputs if name not in bound and name not in self.program.defaults), None)
+        if missing is not None:
+            raise error(f"the input `{missing}` is missing", remedy=self._takes())
+        return bound
+
+    def _takes(self) -> str:
+        names = ", ".join(self.inputs)
+        return f"its inputs are {names}" if names else "it has no inputs"
+
+    def __repr__(self) -> str:
+        return f"<genrw program {', '.join(self.inputs)} -> {', '.join(self.results)}>"

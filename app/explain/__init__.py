@@ -1,0 +1,1 @@
+"""What genrw shows of a lowering: stages, schedules, rewrites, a page to look at."""

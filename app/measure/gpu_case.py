@@ -1,0 +1,145 @@
+"""A program loaded on a GPU to be timed: rotating inputs, poisoned results that are checked, captured launches."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from genrw.api import load
+from genrw.codegen.hip.printer import Argument
+from genrw.codegen.runtime.array_layout import Array, from_memory, memory_size, to_memory
+from genrw.codegen.runtime.gpu import GpuKernel, Memory, compiled, load_kernel
+from genrw.codegen.runtime.gpu_runtime import GpuRuntime
+from genrw.engine.interpret.compare import first_problem
+from genrw.engine.interpret.inputs import random_inputs
+from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
+from genrw.engine.programs.launches import INPUT, RESULT, SCRATCH, Place
+from genrw.program import Program
+from genrw.runner import reference_run
+
+_POISON = 0xFF
+_ROTATED_BYTES = 1 << 29
+"""What the rotating inputs and results take together, at least: several times any GPU's cache."""
+_MOST_SETS = 16
+_GRAPH_RUNS = 20
+_READY_RUNS = 5
+
+
+class GpuCase:
+    """A program loaded on a GPU with rotating sets of memories: inputs, results and what lies between."""
+
+    def __init__(self, runtime: GpuRuntime, program: Program, name: str, seed: int = 0) -> None:
+        self.runtime, self.name = runtime, name
+        self.use(program)
+        self.inputs = random_inputs(program.origin[0], program.library, seed)
+        self.arguments = self._arguments()
+        self.sets = [self._set() for _ in range(self._set_count())]
+
+    def use(self, program: Program) -> None:
+        """Take other kernels for the same work: the program under other options."""
+        self.program = program
+        self.kernels = GpuKernel.load_all(self.runtime, program, program.kernels())
+        self.launches = program.launches()
+
+    def _arguments(self) -> dict[Place, Argument]:
+        """An argument for each place that kernels read or write."""
+        return {
+            step.places[a.parameter]: a
+            for step in self.launches.steps
+            for a in self.kernels[step.kernel].source.arguments
+        }
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that must be moved at least: inputs and results."""
+        return sum(_size(a) for place, a in self.arguments.items() if place.kind != SCRATCH)
+
+    def _set_count(self) -> int:
+        return max(2, min(_MOST_SETS, math.ceil(_ROTATED_BYTES / max(self.bytes, 1))))
+
+    def _set(self) -> dict[Place, Memory]:
+        names = list(self.program.inputs)
+        memories = {}
+        for place, argument in self.arguments.items():
+            size = self.launches.scratch[place.number] if place.kind == SCRATCH else _size(argument)
+            memories[place] = Memory(self.runtime, size)
+            if place.kind == INPUT:
+                flat = to_memory(self.inputs[names[place.number]], argument.strides)
+                self.runtime.write(memories[place].pointer, flat, 0)
+        return memories
+
+    def launch(self, memories: Mapping[Place, Memory], stream: int) -> None:
+        """Start all kernels on a set of memories."""
+        for step in self.launches.steps:
+            kernel = self.kernels[step.kernel]
+            kernel.launch([memories[step.places[a.parameter]].pointer for a in kernel.source.arguments], stream)
+
+    def check(self) -> str | None:
+        """What is wrong with the results, computed into poisoned memory; None if they are right."""
+        first = self.sets[0]
+        written = {place: a for place, a in self.arguments.items() if place.kind == RESULT}
+        for place, argument in written.items():
+            self.runtime.fill(first[place].pointer, _POISON, _size(argument), 0)
+        self.launch(first, 0)
+        self.runtime.synchronize(0)
+        places = [Place(RESULT, number) for number in self.launches.results]
+        pairs = zip(places, self._wanted.items(), strict=True)
+        return first_problem(
+            (name, self._read(first[place], written[place]), want, written[place].dtype)
+            for place, (name, want) in pairs
+        )
+
+    def _read(self, memory: Memory, argument: Argument) -> Array:
+        """A result that kernels wrote."""
+        flat = np.empty(memory_size(argument.lens, argument.strides), numpy_dtype(argument.dtype))
+        self.runtime.read(flat, memory.pointer, 0)
+        return from_memory(flat, argument.lens, argument.strides)
+
+    @cached_property
+    def _wanted(self) -> dict[str, Array]:
+        """The results in higher precision."""
+        return reference_run(self.program)(self.inputs, precise=True)
+
+    @property
+    def schedules(self) -> list[dict[str, Any]]:
+        """What was chosen for each kernel."""
+        return [dict(k.schedule) for unit in self.program.lower("schedule").units for k in unit.kernels]
+
+    def times(self, count: int) -> list[float]:
+        """Times of one launch, from `count` graphs of several launches each."""
+
+        def launches(stream: int) -> None:
+            for i in range(_GRAPH_RUNS):
+                self.launch(self.sets[i % len(self.sets)], stream)
+
+        graph = self.runtime.captured(launches)
+        return [t / _GRAPH_RUNS for t in self.runtime.times(graph, count + 1)[1:]]
+
+    def ready(self) -> float:
+        """Milliseconds from text to a loaded kernel that no cache holds: the median of several programs alike."""
+        taken = []
+        for i in range(_READY_RUNS):
+            text = self.program.text.replace("@return", f"# {i}\n@return")
+            started = time.perf_counter()
+            program = load(_renamed(text, i), target=self.runtime.arch)
+            sources = program.kernels()
+            for source, image in zip(sources, compiled(self.runtime, program, sources), strict=True):
+                load_kernel(self.runtime, source, image)
+            taken.append(1e3 * (time.perf_counter() - started))
+        return statistics.median(taken)
+
+
+def _renamed(text: str, number: int) -> str:
+    """The program under other names, so that nothing remembers it."""
+    return f"@module fresh{number}\n{text}"
+
+
+def _size(argument: Argument) -> int:
+    """The bytes of an argument's memory."""
+    return memory_size(argument.lens, argument.strides) * DTYPES[argument.dtype].itemsize

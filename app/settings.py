@@ -1,0 +1,55 @@
+"""The options that all commands share, as written on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from genrw.engine.fusion.stage import SEARCH, plan_named
+from genrw.engine.lowering.pipeline import DEFAULT_POLICY, Options
+from genrw.grammar.diagnostics import error
+
+_POLICY = "policy"
+_FLAGS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`--target`, `--strict`, `--schedule`, `--plan`, `--rules`, `--no-shipped-rules` and
+    `--trust-rules`."""
+
+    target: str | None = None
+    strict: bool = False
+    schedule: str = ""
+    plan: str = SEARCH
+    rules: Sequence[Path] = ()
+    shipped: bool = True
+    trusted: bool = False
+
+    def options(self) -> Options:
+        """What the pipeline takes; GenrwError for a schedule that cannot be read."""
+        pinned = parse_schedule(self.schedule)
+        policy = pinned.pop(_POLICY, DEFAULT_POLICY)
+        return Options(self.target or "", self.strict, pinned, str(policy), plan_named(self.plan))
+
+
+def parse_schedule(text: str) -> dict[str, Any]:
+    """The entries of `key=value,key=value`: numbers as such, everything else as a word."""
+    entries: dict[str, Any] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        key, sign, value = (part.strip() for part in item.partition("="))
+        if not (key and sign and value):
+            raise error(f"the schedule entry {item!r} has no value", remedy="write `key=value,key=value`")
+        if key in entries:
+            raise error(f"the schedule gives `{key}` twice")
+        entries[key] = _value(value)
+    return entries
+
+
+def _value(text: str) -> Any:
+    if text in _FLAGS:
+        return _FLAGS[text]
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 19 else text

@@ -1,0 +1,1 @@
+"""Lane programs printed as HIP C++."""

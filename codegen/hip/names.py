@@ -1,0 +1,53 @@
+"""Which names a library's texts take from printed kernels, and what kernels are called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from genrw.codegen.hip.identifiers import Names
+from genrw.codegen.hip.monoid_text import struct_name
+from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.ir.nodes import Module
+from genrw.engine.library.library import Library, Operator
+
+_HOLE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+_WORD = re.compile(r"(?<![\w.:])[A-Za-z_]\w*")
+_DEFINED = re.compile(r"#\s*define\s+(\w+)")
+_DECLARED = re.compile(r"(?<![\w.:])([A-Za-z_]\w*)\s*[(\[=;]|\b(?:struct|class|enum|union|using|namespace)\s+(\w+)")
+
+
+def kernel_names(modules: Iterable[Module], library: Library) -> list[str]:
+    """Distinct names for the kernels of modules."""
+    names = Names(global_words(library))
+    return [names.of_all(module.name, "kernel", "_") for module in modules]
+
+
+def global_words(library: Library) -> set[str]:
+    """What stands outside of functions in kernels: the structs of monoids, and what operators put before a kernel."""
+    operators = (*library.operators.values(), *library.families)
+    return monoid_structs(library).union(*(_declared(operator.decl.device or "") for operator in operators))
+
+
+def monoid_structs(library: Library) -> set[str]:
+    """The names of all structs of monoids."""
+    return {struct_name(monoid, dtype) for monoid in library.monoids for dtype in DTYPES}
+
+
+def words_of_texts(operators: Iterable[Operator]) -> set[str]:
+    """What the texts of operators call by its name alone, and the macros that they define."""
+    words: set[str] = set()
+    for operator in operators:
+        words |= set(_WORD.findall(_HOLE.sub(" ", operator.decl.emit or "")))
+        words |= set(_DEFINED.findall(operator.decl.device or ""))
+    return words
+
+
+def _declared(text: str) -> set[str]:
+    """Each word that a text may declare outside of braces."""
+    depth, outside = 0, []
+    for part in re.split(r"([{}])", re.sub(r"//.*|/\*.*?\*/", "", text)):
+        depth += {"{": 1, "}": -1}.get(part, 0)
+        outside.append(part if depth == 0 else "")
+    found = {word for pair in _DECLARED.findall(" ".join(outside)) for word in pair if word}
+    return found | set(_DEFINED.findall(text))

@@ -1,0 +1,182 @@
+"""Where each value of a lane program is computed: which loop over a row, which loop over a lane's share.
+
+A *pass loop* walks a row in steps; a value that depends on its step lives in it. A *share loop* walks the elements
+that a lane holds at a time; values of array type are computed in one, element by element. Inside a pass loop or
+between two of them (a *slot*), share loops and single values alternate: a fold of an array needs the share loop before
+it, values that depend on the fold the share loop after it. The *level* counts that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, field
+
+from genrw.engine.ir.nodes import Module, Node
+from genrw.engine.library.library import Library
+
+
+@dataclass
+class Placed:
+    """A node with its place. `wide`: one value for each element of the share, computed in a share loop.
+    `cheap`: computed anew wherever it is needed, never kept. `loop`: the pass it lives in, None outside.
+    `repeats`: what it computes once more, in a later share loop.
+    `gathers`: an effect in a share loop that takes arrays as a whole, some elements of them at a time."""
+
+    node: Node
+    wide: bool = False
+    cheap: bool = False
+    gathers: bool = False
+    loop: int | None = None
+    slot: int = 0
+    level: int = 0
+    folds_loop: bool = False
+    users: list[Placed] = field(default_factory=list)
+    operands: list[Placed] = field(default_factory=list)
+    repeats: Placed | None = None
+
+    @property
+    def takes_whole(self) -> bool:
+        """Does it need all elements of its arrays at a time?"""
+        return self.gathers or (not self.wide and not self.folds_loop)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A loop over the steps of a row; `unroll` of them are written behind one another."""
+
+    number: int
+    extent: int
+    unroll: int
+    leaf: Node
+
+
+@dataclass(frozen=True)
+class Placement:
+    """All nodes of a kernel in an order in which they can be computed, and its pass loops."""
+
+    nodes: tuple[Placed, ...]
+    passes: tuple[Pass, ...]
+    share: int
+
+    def of(self, node: Node) -> Placed:
+        return self._by_id[id(node)]
+
+    @property
+    def _by_id(self) -> dict[int, Placed]:
+        return {id(p.node): p for p in self.nodes}
+
+
+def loops_that_need(item: Placed) -> set[tuple[int, int]]:
+    """The share loops, as slots and levels, in which elements of a wide item are needed, be it to compute cheap ones."""
+    needed: set[tuple[int, int]] = set()
+    for user in item.users:
+        if user.cheap:
+            needed |= loops_that_need(user)
+        else:
+            needed.add((item.slot, item.level) if user.folds_loop else (user.slot, user.level))
+    return needed
+
+
+def last_use(item: Placed, again: Set[int] = frozenset()) -> int:
+    """The last level of the item's slot at which it is needed, if the items `again` are computed where they are."""
+    uses = [last_use(u, again) if id(u) in again or u.cheap else u.level for u in item.users if u.slot == item.slot]
+    return max(uses, default=item.level)
+
+
+def place(module: Module, library: Library) -> Placement:
+    """Place every node of a kernel."""
+    placed: dict[int, Placed] = {}
+    order: list[Placed] = []
+    passes: dict[int, Pass] = {}
+    for node in module.nodes:
+        if node is module.root:
+            continue
+        item = Placed(node, operands=[placed[id(o)] for o in node.operands])
+        for operand in item.operands:
+            operand.users.append(item)
+        placed[id(node)] = item
+        order.append(item)
+        _note_pass(node, library, passes)
+        _classify(item, library)
+    _choose_cheap(order)
+    _set_slots(order)
+    _sink(order)
+    sizes = [p.node.type.size for p in order if p.wide]
+    share = max(sizes, default=0) or max([p.node.type.size for p in order], default=0)
+    return Placement(tuple(order), tuple(passes[n] for n in sorted(passes)), share)
+
+
+def _note_pass(node: Node, library: Library, passes: dict[int, Pass]) -> None:
+    operator = library.operator(node.op)
+    if operator.role == "index_leaf" and operator.decl.role_parts:
+        number, extent, *unroll = (node.attribute(part) for part in operator.decl.role_parts)
+        passes[number] = Pass(number, extent, unroll[0] if unroll else 1, node)
+
+
+def _classify(item: Placed, library: Library) -> None:
+    """Is the node computed element by element, and in which pass loop?"""
+    node = item.node
+    operator = library.operator(node.op)
+    arrays = [o for o in item.operands if o.node.type.size]
+    if operator.role == "fold":
+        item.loop = None
+        item.folds_loop = any(o.loop is not None for o in item.operands)
+        return
+    is_leaf = operator.role == "index_leaf"
+    if operator.role in ("sync", "array"):
+        # all elements of the share at once: lanes meet but once, and what an operator computes two at a time stays so
+        item.wide = False
+    elif node.type.sort == "effect":
+        item.gathers = "{{share}}" in (operator.decl.emit or "")
+        item.wide = item.gathers or any(o.node.type.sort == "index" for o in arrays)
+    else:
+        item.wide = bool(node.type.size) and (bool(arrays) or is_leaf)
+    if is_leaf and operator.decl.role_parts:
+        item.loop = node.attribute(operator.decl.role_parts[0])
+    else:
+        loops = {o.loop for o in item.operands if o.loop is not None}
+        item.loop = max(loops, default=None)
+
+
+def _choose_cheap(order: Sequence[Placed]) -> None:
+    """Indices and what compares them are cheap, but for arrays of them that are needed as a whole."""
+    for item in order:
+        is_simple = item.node.type.sort == "index" or _is_condition(item)
+        item.cheap = item.wide and is_simple and not any(u.takes_whole for u in item.users)
+
+
+def _is_condition(item: Placed) -> bool:
+    """Is it a comparison of indices, or made of such?"""
+    return item.node.type.dtype == "bool" and all(
+        o.cheap or o.node.type.sort == "index" or (o.node.type.sort, o.node.type.dtype) == ("scalar", "bool")
+        for o in item.operands
+    )
+
+
+def _set_slots(order: Sequence[Placed]) -> None:
+    """Slot 2p+1 is the inside of pass p, slot 2p what lies before it; levels count within a slot."""
+    for item in order:
+        if item.folds_loop:
+            item.slot = 2 * max(o.loop for o in item.operands if o.loop is not None) + 2
+            item.level = 0
+            continue
+        ready = max((o.slot for o in item.operands), default=0)
+        item.slot = ready if item.loop is None else 2 * item.loop + 1
+        item.level = max((_level_after(o, item) for o in item.operands if o.slot == item.slot), default=0)
+
+
+def _level_after(operand: Placed, user: Placed) -> int:
+    """The first level at which a user can stand: single values that need a whole array follow its share loop."""
+    return operand.level + (operand.wide and not user.wide)
+
+
+def _sink(order: Sequence[Placed]) -> None:
+    """Compute array elements as late as their users allow, so that few arrays are kept."""
+    for item in reversed(order):
+        if not item.wide or item.node.type.sort == "effect":
+            continue
+        levels = [u.level - (not u.wide) for u in item.users if u.slot == item.slot and not u.folds_loop]
+        if any(u.folds_loop for u in item.users):
+            levels.append(item.level)
+        if levels:
+            item.level = max(item.level, min(levels))

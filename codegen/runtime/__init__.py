@@ -1,0 +1,1 @@
+"""Printed kernels compiled, loaded and launched: on the CPU, on AMD GPUs, on NVIDIA GPUs."""

@@ -1,0 +1,173 @@
+"""NVIDIA GPUs: NVRTC and the driver, through cuda-bindings. No CUDA toolkit and no PyTorch needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
+from typing import Any
+
+from genrw.codegen.hip.printer import KernelSource
+from genrw.codegen.runtime.compilers import translation_unit
+from genrw.codegen.runtime.gpu_arrays import CUDA
+from genrw.codegen.runtime.gpu_runtime import GpuRuntime, Launcher, Parameters, compiler_call, refused, vendor_module
+from genrw.grammar.diagnostics import error
+
+_PACKAGE = "cuda.bindings"
+_REMEDY = "pip install 'genrw[cuda]', on a machine with an NVIDIA GPU and its driver"
+_KNOWS_MINIMAL = (12, 4)
+"""The first NVRTC that can leave out textures and device-side launches, which no kernel here has: 6 ms less."""
+_SHAPES = 1024
+"""How many shapes of launches are kept."""
+_STEPS = {
+    "module": "cuModuleLoadData",
+    "function": "cuModuleGetFunction",
+    "allocate": "cuMemAlloc",
+    "free": "cuMemFree",
+    "write": "cuMemcpyHtoDAsync",
+    "read": "cuMemcpyDtoHAsync",
+    "duplicate": "cuMemcpyDtoDAsync",
+    "fill": "cuMemsetD8Async",
+    "synchronize": "cuStreamSynchronize",
+    "stream": "cuStreamCreate",
+    "free stream": "cuStreamDestroy",
+    "event": "cuEventCreate",
+    "record": "cuEventRecord",
+    "wait": "cuStreamWaitEvent",
+    "elapsed": "cuEventElapsedTime",
+    "free event": "cuEventDestroy",
+    "captured": "cuStreamEndCapture",
+    "graph": "cuGraphInstantiate",
+    "free captured": "cuGraphDestroy",
+    "launch graph": "cuGraphLaunch",
+    "free graph": "cuGraphExecDestroy",
+}
+
+
+class CudaRuntime(GpuRuntime):
+    """An NVIDIA GPU, in its primary context: the one that PyTorch and others use too."""
+
+    name = "cuda"
+    kind = CUDA
+    remedy = _REMEDY
+
+    def __init__(self, number: int = 0) -> None:
+        """Open a GPU; GenrwError if there is none of that number, or no driver."""
+        driver = self._driver = vendor_module(_PACKAGE, "driver", _REMEDY)
+        self.functions = {step: getattr(driver, name) for step, name in _STEPS.items()}
+        self.functions["capture"] = self._begin_capture
+        count = self.count()
+        if number >= count:
+            raise error(f"there is no NVIDIA GPU number {number}", remedy=f"there are {count}, counted from 0")
+        self.number = number
+        # The bindings take longer to make one than to launch.
+        self._shape = lru_cache(_SHAPES)(self._new_shape)
+        self._device = self.call("the GPU cannot be opened", driver.cuDeviceGet, number)
+        self._context = self.call("the GPU cannot be opened", driver.cuDevicePrimaryCtxRetain, self._device)
+        self.arch = f"sm_{self._attribute('MAJOR')}{self._attribute('MINOR')}"
+        model = self.call("the GPU has no name", driver.cuDeviceGetName, 256, self._device)
+        self.model = bytes(model).split(b"\0")[0].decode()
+
+    def count(self) -> int:
+        """How many NVIDIA GPUs there are."""
+        self.call("the CUDA driver does not start", self._driver.cuInit, 0)
+        return int(self.call("the CUDA driver counts no GPUs", self._driver.cuDeviceGetCount))
+
+    def _attribute(self, name: str) -> int:
+        number = getattr(self._driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_{name}")
+        return int(
+            self.call("the GPU does not say what it is", self._driver.cuDeviceGetAttribute, number, self._device)
+        )
+
+    def _begin_capture(self, stream: int) -> Any:
+        mode = self._driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        return self._driver.cuStreamBeginCapture(stream, mode)
+
+    @cached_property
+    def compiler(self) -> str:
+        major, minor = _version(vendor_module(_PACKAGE, "nvrtc", _REMEDY))
+        return f"nvrtc {major}.{minor}"
+
+    def build(self, kernel: KernelSource) -> bytes:
+        return compile_cuda(kernel.text, self.arch, kernel.wave_size, kernel.name)
+
+    def enter(self) -> None:
+        self.call("the GPU's context is lost", self._driver.cuCtxSetCurrent, self._context)
+
+    def allow_lds(self, function: Any, size: int) -> None:
+        most = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        self.call(f"the GPU has no {size} bytes for a workgroup", self._driver.cuFuncSetAttribute, function, most, size)
+
+    def launcher(self, function: Any, kernel: KernelSource) -> Launcher:
+        parameters, launch, shapes = Parameters(len(kernel.arguments)), self._driver.cuLaunchKernelEx, self._shape
+        groups, block, lds, waits = kernel.groups, kernel.block, kernel.dynamic_lds_bytes, kernel.waits
+
+        def start(pointers: Sequence[int], stream: int) -> None:
+            shape = shapes(groups, block, lds, waits, stream)
+            parameters.started(pointers, lambda at: self.call("the launch failed", launch, shape, function, at, 0))
+
+        return start
+
+    def _new_shape(self, groups: int, block: int, lds_bytes: int, waits: bool, stream: int) -> Any:
+        """How to launch a kernel: as soon as the stream's previous one lets it begin, if it waits for that one itself."""
+        shape = self._driver.CUlaunchConfig()
+        shape.gridDimX, shape.gridDimY, shape.gridDimZ = groups, 1, 1
+        shape.blockDimX, shape.blockDimY, shape.blockDimZ = block, 1, 1
+        shape.sharedMemBytes, shape.hStream = lds_bytes, stream
+        if waits:
+            shape.attrs, shape.numAttrs = [self._overlapping], 1
+        return shape
+
+    @cached_property
+    def _overlapping(self) -> Any:
+        attribute, value = self._driver.CUlaunchAttribute(), self._driver.CUlaunchAttributeValue()
+        attribute.id = self._driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        value.programmaticStreamSerializationAllowed = 1
+        attribute.value = value
+        return attribute
+
+    def said(self, status: Any) -> str:
+        known, text = self._driver.cuGetErrorString(status)
+        return f"{status.name}, {text.decode()}" if int(known) == 0 and text else str(status.name)
+
+
+def compile_cuda(source: str, arch: str, wave_size: int, name: str = "kernel") -> bytes:
+    """Compile HIP source for an NVIDIA GPU such as `sm_90`, with NVRTC; GenrwError with its first messages."""
+    return _compiled(source, arch, wave_size, name, "nvrtcGetCUBINSize", "nvrtcGetCUBIN")
+
+
+def compile_ptx(source: str, arch: str, wave_size: int, name: str = "kernel") -> str:
+    """The same as far as PTX: the text that the GPU's own instructions are made from."""
+    return _compiled(source, arch, wave_size, name, "nvrtcGetPTXSize", "nvrtcGetPTX").rstrip(b"\0").decode()
+
+
+def _compiled(source: str, arch: str, wave_size: int, name: str, size: str, fill: str) -> bytes:
+    """What NVRTC gives by two of its functions, the first of which says how many bytes that is."""
+    nvrtc = vendor_module(_PACKAGE, "nvrtc", _REMEDY)
+    text = translation_unit(source, name).encode()
+    program = _nvrtc(nvrtc.nvrtcCreateProgram, text, f"{name}.hip".encode(), 0, [], [])
+    try:
+        options = [f"--gpu-architecture={arch}", "-std=c++17", "--fmad=false", f"-DGEN_WAVE_SIZE={wave_size}", "-w"]
+        if _version(nvrtc) >= _KNOWS_MINIMAL:
+            options.append("--minimal")
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
+        if int(status) != 0:
+            log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+            raise refused(name, status, log)
+        return _text(getattr(nvrtc, size), getattr(nvrtc, fill), program)
+    finally:
+        _nvrtc(nvrtc.nvrtcDestroyProgram, program)
+
+
+def _version(nvrtc: Any) -> tuple[int, int]:
+    _, major, minor = nvrtc.nvrtcVersion()
+    return int(major), int(minor)
+
+
+def _text(size: Callable[..., Any], fill: Callable[..., Any], program: Any) -> bytes:
+    text = b" " * int(_nvrtc(size, program))
+    _nvrtc(fill, program, text)
+    return text
+
+
+def _nvrtc(function: Callable[..., Any], *arguments: Any) -> Any:
+    return compiler_call("NVRTC", _REMEDY, function, *arguments)

@@ -1,0 +1,105 @@
+"""The devices that programs run on."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Mapping
+from functools import cache, cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+from genrw.codegen.runtime.given import given_inputs
+from genrw.codegen.runtime.host_program import HostProgram
+from genrw.codegen.runtime.host_sequence import HostSequence
+from genrw.grammar.diagnostics import error
+
+if TYPE_CHECKING:
+    from genrw.codegen.hip.printer import KernelSource
+    from genrw.codegen.runtime.gpu_runtime import GpuRuntime
+    from genrw.program import Program
+
+Prepared = Callable[..., dict[str, Any]]
+"""A program ready to run: called on arrays by name and the device's settings, gives the results by name."""
+
+
+class Device(Protocol):
+    """Prepares programs; a prepared one runs, as often as one likes, on arrays by the parameters' names."""
+
+    name: str
+    default_target: str
+    """What programs are lowered for that name no target."""
+    settings: tuple[str, ...]
+    """What a prepared program takes besides arrays."""
+
+    @property
+    def model(self) -> str:
+        """Which machine it is, for what was measured on it."""
+
+    def prepare(self, program: Program) -> Prepared: ...
+
+
+class HostDevice:
+    """The CPU: any target's printed kernels, compiled for this machine. Settings: `threads`, `order`, `poison`."""
+
+    name = "host"
+    default_target = "host"
+    settings: tuple[str, ...] = ("threads", "order", "poison")
+
+    @cached_property
+    def model(self) -> str:
+        return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+
+    def prepare(self, program: Program) -> Prepared:
+        return self.load(program, program.kernels())
+
+    def load(self, program: Program, kernels: list[KernelSource]) -> Prepared:
+        """The same for kernels that are printed already."""
+        return HostSequence([HostProgram.compile(source) for source in kernels], program)
+
+
+class InterpretDevice:
+    """numpy: a program at whatever stage it is, over all groups and lanes. Setting: `precise`."""
+
+    name = "interpret"
+    default_target = "host"
+    settings: tuple[str, ...] = ("precise",)
+    model = "interpret"
+
+    def prepare(self, program: Program) -> Prepared:
+        from genrw.codegen.runtime.interpreted import run_units
+
+        def run(inputs: Mapping[str, Any], *, precise: bool = False) -> dict[str, Any]:
+            arrays = run_units(program, given_inputs(program, inputs), precise)
+            return dict(zip(program.results, arrays, strict=True))
+
+        return run
+
+
+_ALWAYS: dict[str, Device] = {HostDevice.name: HostDevice(), InterpretDevice.name: InterpretDevice()}
+# Devices of this machine's GPUs, and where their runtimes are; opened when asked for.
+GPU_SORTS = {
+    "hip": ("genrw.codegen.runtime.hip_runtime", "HipRuntime"),
+    "cuda": ("genrw.codegen.runtime.cuda", "CudaRuntime"),
+}
+DEVICE_NAMES = (*_ALWAYS, *GPU_SORTS)
+
+
+def find_device(name: str) -> Device:
+    """A device by name; of several GPUs, `cuda:1` is the second. GenrwError if there is none of that name."""
+    if name in _ALWAYS:
+        return _ALWAYS[name]
+    sort, _, number = name.partition(":")
+    if sort not in GPU_SORTS or not (number or "0").isdecimal():
+        raise error(f"there is no device `{name}`", remedy=f"devices are {', '.join(DEVICE_NAMES)}")
+    from genrw.codegen.runtime.gpu import GpuDevice
+
+    return GpuDevice(open_gpu(sort, int(number or 0)))
+
+
+@cache
+def open_gpu(sort: str, number: int = 0) -> GpuRuntime:
+    """A GPU's runtime, opened once; GenrwError if it is not there."""
+    module, name = GPU_SORTS[sort]
+    runtime: GpuRuntime = getattr(import_module(module), name)(number)
+    return runtime

@@ -1,0 +1,378 @@
+"""Programs on a GPU: kernels compiled at run time, arguments checked, results handed out where the inputs lie."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from genrw.codegen.hip.printer import KernelSource
+from genrw.codegen.runtime.array_layout import Array, check_array, from_memory, memory_size, to_memory
+from genrw.codegen.runtime.compilers import device_header
+from genrw.codegen.runtime.devices import Prepared
+from genrw.codegen.runtime.given import given_inputs
+from genrw.codegen.runtime.gpu_arrays import DeviceArray, DeviceView, Reader, device_view, reader_of, stream_address
+from genrw.codegen.runtime.gpu_runtime import GpuRuntime, Launcher, Mark
+from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
+from genrw.engine.ir.types import packed_strides
+from genrw.engine.programs.launches import INPUT, SCRATCH, Launch
+from genrw.grammar.cache import cache_folder, cache_key, read_entry, write_entry
+from genrw.grammar.diagnostics import GenrwError, error
+
+if TYPE_CHECKING:
+    from genrw.program import Program
+
+# The widest access of a kernel is 16 bytes: what starts elsewhere cannot be read so.
+_ALIGNMENT = 16
+_KEYS_KEPT = 64
+"""How many sorts of arrays that fit are remembered for a tensor."""
+
+
+class GpuDevice:
+    """A GPU as a device. Settings of a prepared program: `stream`, on which it is to run; `out`, arrays of the GPU by
+    result."""
+
+    settings: tuple[str, ...] = ("stream", "out")
+
+    def __init__(self, runtime: GpuRuntime) -> None:
+        self.runtime = runtime
+        self.name = runtime.name
+        self.default_target = runtime.arch
+        self.model = runtime.model
+
+    def prepare(self, program: Program) -> Prepared:
+        """Compile, or take from the cache, and load a program's kernels."""
+        target = program.library.target(program.options.target)
+        if target.member("device") != self.name:
+            raise error(
+                f"kernels for {target.name} do not run on the device {self.name}",
+                remedy=f"lower for this GPU: --target {self.runtime.arch}",
+            )
+        return GpuProgram(self.runtime, program, program.kernels())
+
+
+def code_objects(runtime: GpuRuntime, program: Program, kernels: Sequence[KernelSource]) -> list[bytes]:
+    """The code objects of a program's kernels for a GPU: from the cache, or compiled and kept there."""
+    paths = [_entry(runtime, kernel) for kernel in kernels]
+    images = {path: image for path in paths if (image := read_entry(path)) is not None}
+    missing = {path: kernel for path, kernel in zip(paths, kernels, strict=True) if path not in images}
+    for path, image in zip(missing, compiled(runtime, program, [*missing.values()]), strict=True):
+        write_entry(path, image)
+        images[path] = image
+    return [images[path] for path in paths]
+
+
+def compiled(runtime: GpuRuntime, program: Program, kernels: Sequence[KernelSource]) -> list[bytes]:
+    """Kernels of a program compiled side by side; meanwhile the next lowering is made ready."""
+    if not kernels:
+        return []
+    with ThreadPoolExecutor(len(kernels)) as pool:
+        images = [pool.submit(runtime.build, kernel) for kernel in kernels]
+        program.make_ready()
+        return [image.result() for image in images]
+
+
+def _entry(runtime: GpuRuntime, kernel: KernelSource) -> Path:
+    """The cache's entry for a kernel."""
+    key = cache_key(device_header(), kernel.text, runtime.arch, str(kernel.wave_size), runtime.compiler)
+    return cache_folder(runtime.name) / key
+
+
+def load_kernel(runtime: GpuRuntime, kernel: KernelSource, image: bytes) -> Any:
+    """The function of a printed kernel, from its code object."""
+    return runtime.load(image, kernel.name, kernel.dynamic_lds_bytes)
+
+
+@dataclass(frozen=True)
+class GpuKernel:
+    """A kernel that is loaded on a GPU. `origin` names the program that it was made from."""
+
+    runtime: GpuRuntime
+    source: KernelSource
+    function: Any
+    origin: str
+
+    @classmethod
+    def load_all(cls, runtime: GpuRuntime, program: Program, sources: Sequence[KernelSource]) -> list[GpuKernel]:
+        """Compile and load a program's printed kernels."""
+        images = code_objects(runtime, program, sources)
+        origin = program.source.name
+        return [cls(runtime, s, load_kernel(runtime, s, i), origin) for s, i in zip(sources, images, strict=True)]
+
+    @cached_property
+    def _launcher(self) -> Launcher:
+        return self.runtime.launcher(self.function, self.source)
+
+    def launch(self, pointers: Sequence[int], stream: int) -> None:
+        """Start the kernel on memories in the order of its arguments."""
+        self.runtime.enter()
+        self.start(pointers, stream)
+
+    def start(self, pointers: Sequence[int], stream: int) -> None:
+        """The same where the GPU is the calling thread's already."""
+        if not self.source.groups:
+            return
+        try:
+            self._launcher(pointers, stream)
+        except GenrwError as problem:
+            raise _by(f"kernel {self.source.name} of {self.origin}", problem) from None
+
+
+def _by(what: str, problem: GenrwError) -> GenrwError:
+    """A runtime's error with the name of what it happened to."""
+    told = problem.diagnostics[0]
+    return error(f"{what}: {told.message}", remedy=told.remedy)
+
+
+class Memory:
+    """Some of a GPU's memory, freed when nobody holds it any more."""
+
+    def __init__(self, runtime: GpuRuntime, size: int) -> None:
+        self.pointer = runtime.allocate(size)
+        weakref.finalize(self, runtime.free, self.pointer)
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    """A tensor that kernels read or write: what messages call it, its name, and how it lies. `taken` holds the keys of
+    arrays that were found to fit."""
+
+    what: str
+    name: str
+    dtype: str
+    lens: tuple[int, ...]
+    strides: tuple[int, ...]
+    taken: set[tuple[Any, ...]] = field(default_factory=set, compare=False)
+
+
+class GpuProgram:
+    """A program that is loaded on a GPU, called on arrays by name.
+
+    Arrays of the GPU are used where they lie; numpy arrays are copied there. Results come as the inputs do: numpy
+    arrays where all inputs are, else arrays of the GPU. Kernels are done when a call returns, unless it was given a
+    stream and gives arrays of the GPU: these are then for what the stream does next.
+    """
+
+    def __init__(self, runtime: GpuRuntime, program: Program, kernels: Sequence[KernelSource]) -> None:
+        self.runtime, self.program = runtime, program
+        self.kernels = GpuKernel.load_all(runtime, program, kernels)
+        self.launches = program.launches()
+        self._inputs = [
+            _Tensor(f"input `{name}`", name, node.type.dtype, node.type.lens, node.type.layout)
+            for name, node in program.inputs.items()
+        ]
+        self._names = program.inputs.keys()
+        self._result_names = list(program.results)
+        self._outputs = self._find_outputs()
+        self._steps = [(self.kernels[step.kernel], self._slots(step)) for step in self.launches.steps]
+        self._copies: dict[str, Memory] = {}
+        self._uploaded: set[str] = set()
+        self._under_way: tuple[int, Mark] | None = None
+
+    def _find_outputs(self) -> dict[int, _Tensor]:
+        """The results that kernels write, by number, as the first kernel that writes one takes it."""
+        found: dict[int, _Tensor] = {}
+        for step in self.launches.steps:
+            for argument in self.kernels[step.kernel].source.arguments:
+                place = step.places[argument.parameter]
+                if place.kind not in (INPUT, SCRATCH) and place.number not in found:
+                    name, strides = self._result_names[place.number], argument.strides or packed_strides(argument.lens)
+                    what = f"the array for result `{name}`"
+                    found[place.number] = _Tensor(what, name, argument.dtype, argument.lens, strides)
+        return found
+
+    def _slots(self, step: Launch) -> tuple[int, ...]:
+        """Where the addresses of a launch's arguments stand in a call's: inputs first, then results, then scratch."""
+        outputs = {number: len(self._inputs) + i for i, number in enumerate(self._outputs)}
+        first_scratch = len(self._inputs) + len(outputs)
+        places = [step.places[a.parameter] for a in self.kernels[step.kernel].source.arguments]
+        slots = {INPUT: lambda n: n, SCRATCH: lambda n: first_scratch + n}
+        return tuple(slots.get(place.kind, outputs.get)(place.number) for place in places)
+
+    @cached_property
+    def _scratch(self) -> list[Memory]:
+        """The memory of values between kernels; calls take turns with it, as they do with the GPU."""
+        return [Memory(self.runtime, size) for size in self.launches.scratch]
+
+    def __call__(
+        self, inputs: Mapping[str, Any], *, stream: object = None, out: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        given = inputs if inputs.keys() == self._names else given_inputs(self.program, inputs)
+        where = 0 if stream is None else stream_address(stream)
+        self.runtime.enter()
+        self._follow_calls(where)
+        on_gpu, addresses = bool(out), []
+        for tensor in self._inputs:
+            if tensor.name not in given:
+                raise error(f"input `{tensor.name}` is missing")
+            pointer, lies_there = self._address(tensor, given[tensor.name], where)
+            on_gpu |= lies_there
+            addresses.append(pointer)
+        arrays = {number: self._output(tensor, out, where) for number, tensor in self._outputs.items()}
+        addresses += [array.pointer for array in arrays.values()]
+        addresses += [memory.pointer for memory in self._scratch]
+        for kernel, slots in self._steps:
+            kernel.start([addresses[slot] for slot in slots], where)
+        made = [arrays[number] for number in self.launches.results]
+        if stream is None or not on_gpu:
+            self._finish(where)
+        else:
+            self._leave(where, made)
+        results = dict(zip(self._result_names, made, strict=True))
+        return results if on_gpu else {name: array.numpy() for name, array in results.items()}
+
+    def _follow_calls(self, stream: int) -> None:
+        """Have a stream wait for what calls on another one still do with memory that all calls share."""
+        if self._under_way is not None and self._under_way[0] != stream:
+            self.runtime.wait_for(self._under_way[1], stream)
+            self._under_way = None
+
+    def _leave(self, stream: int, made: Sequence[DeviceArray]) -> None:
+        """Leave kernels under way on a stream."""
+        for array in made:
+            array.stream = stream
+        if not (self.launches.scratch or self._copies):
+            return
+        if self._under_way is None:
+            self._under_way = (stream, self.runtime.mark(stream))
+        else:  # on the same stream: calls on others were waited for
+            self.runtime.move(self._under_way[1], stream)
+
+    def _finish(self, stream: int) -> None:
+        """Wait for the kernels: what went wrong in one of them is known by then."""
+        self._under_way = None
+        try:
+            self.runtime.synchronize(stream)
+        except GenrwError as problem:
+            names = ", ".join(kernel.source.name for kernel in self.kernels)
+            raise _by(f"kernel {names} of {self.program.source.name}", problem) from None
+
+    # ---- arguments
+
+    def _address(self, tensor: _Tensor, value: Any, stream: int) -> tuple[int, bool]:
+        """Where kernels find an input, and whether it lay on the GPU already."""
+        pointer = self._met(tensor, value, stream)
+        if pointer is not None:
+            return pointer, True
+        view = device_view(tensor.name, value, stream)
+        if view is None:
+            return self._copied_there(tensor, value, stream), False
+        self._check(tensor, view)
+        if view.stream is not None and view.stream != stream:
+            self._follow(view.stream, stream)
+        self._remember(tensor, value, view)
+        return view.pointer, True
+
+    def _met(self, tensor: _Tensor, value: Any, stream: int) -> int | None:
+        """Where an array lies that differs from one that fitted in its address alone; None for any other."""
+        reader = reader_of(type(value))
+        key = _key(reader, value)
+        if reader is None or key not in tensor.taken:
+            return None
+        pointer = reader.pointer(value)
+        if pointer % _ALIGNMENT:
+            return None
+        other = reader.stream(value)
+        if other is not None and other != stream:
+            self._follow(other, stream)
+        return pointer
+
+    def _remember(self, tensor: _Tensor, value: Any, view: DeviceView) -> None:
+        """Keep the key of an array that fits, if its reader sees what its protocol told."""
+        reader = reader_of(type(value))
+        key = _key(reader, value)
+        if reader is None or key is None or reader.pointer(value) != view.pointer:
+            return
+        if len(tensor.taken) >= _KEYS_KEPT:
+            tensor.taken.clear()
+        tensor.taken.add(key)
+
+    def _copied_there(self, tensor: _Tensor, value: Any, stream: int) -> int:
+        """The copy of a numpy array on the GPU. What stands for an input that is not given is copied once."""
+        usual = tensor.name in self.program.defaults and value is self.program.defaults[tensor.name]
+        if tensor.name in self._copies and usual and tensor.name in self._uploaded:
+            return self._copies[tensor.name].pointer
+        memory = to_memory(check_array(tensor.name, value, tensor.dtype, tensor.lens), tensor.strides)
+        if tensor.name not in self._copies:
+            self._copies[tensor.name] = Memory(self.runtime, memory.nbytes)
+        self.runtime.write(self._copies[tensor.name].pointer, memory, stream)
+        (self._uploaded.add if usual else self._uploaded.discard)(tensor.name)
+        return self._copies[tensor.name].pointer
+
+    def _follow(self, other: int, stream: int) -> None:
+        """Have a stream wait for what another one has to do up to now."""
+        self.runtime.wait_for(self.runtime.mark(other), stream)
+
+    def _check(self, tensor: _Tensor, view: DeviceView) -> None:
+        """GenrwError for a GPU's array that kernels cannot use as it lies."""
+        what, lens = tensor.what, tensor.lens
+        if view.dtype != tensor.dtype:
+            raise error(f"{what} is {view.dtype}, not {tensor.dtype}", remedy=f"give an array of {tensor.dtype}")
+        if view.lens != lens:
+            raise error(f"{what} has shape {list(view.lens)}, not {list(lens)}")
+        longer = [d for d, n in enumerate(lens) if n > 1] if 0 not in lens else []
+        if any(view.strides[d] != tensor.strides[d] for d in longer):
+            raise error(
+                f"{what} has strides {list(view.strides)}, not {list(tensor.strides)}",
+                remedy="make it contiguous, or give the program's parameter these strides",
+            )
+        if view.pointer % _ALIGNMENT and 0 not in lens:
+            raise error(
+                f"{what} starts {view.pointer % _ALIGNMENT} bytes past a multiple of {_ALIGNMENT}",
+                remedy="copy it to memory of its own",
+            )
+        if view.device is not None and view.device != self.runtime.number:
+            raise error(f"{what} lies on GPU {view.device}, not on GPU {self.runtime.number}")
+
+    def _output(self, tensor: _Tensor, out: Mapping[str, Any] | None, stream: int) -> DeviceArray:
+        """Where a result goes: the caller's array, or memory of its own."""
+        given = out.get(tensor.name) if out else None
+        if given is None:
+            size = memory_size(tensor.lens, tensor.strides) * DTYPES[tensor.dtype].itemsize
+            own = Memory(self.runtime, size)
+            return self._array(tensor, own.pointer, own)
+        pointer = self._met(tensor, given, stream)
+        if pointer is not None:
+            return self._array(tensor, pointer, given)
+        view = device_view(tensor.name, given, stream)
+        if view is None:
+            raise error(f"the result `{tensor.name}` is to be written to the CPU's memory", remedy="give a GPU's array")
+        self._check(tensor, view)
+        self._remember(tensor, given, view)
+        return self._array(tensor, view.pointer, view.owner)
+
+    def _array(self, tensor: _Tensor, pointer: int, owner: object) -> DeviceArray:
+        runtime = self.runtime
+        return DeviceArray(
+            pointer,
+            tensor.dtype,
+            tensor.lens,
+            tensor.strides,
+            runtime.kind,
+            runtime.number,
+            self._copied,
+            owner,
+            None,
+            self._follow,
+        )
+
+    def _copied(self, array: DeviceArray) -> Array:
+        memory = np.empty(memory_size(array.lens, array.strides), numpy_dtype(array.dtype))
+        self.runtime.read(memory, array.pointer, array.stream or 0)
+        return from_memory(memory, array.lens, array.strides)
+
+
+def _key(reader: Reader | None, value: Any) -> tuple[Any, ...] | None:
+    """The key of an array; None for one that its reader cannot read, of which its protocol says why."""
+    if reader is None:
+        return None
+    try:
+        return reader.key(value)
+    except Exception:  # whatever an array of an unusual sort makes of being looked at
+        return None

@@ -1,0 +1,106 @@
+"""Programs of one or more kernels on the CPU: launched in order, on memory that is planned before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from genrw.codegen.hip.printer import Argument
+from genrw.codegen.runtime.array_layout import Array, check_array, from_memory, memory_size, to_memory, unwritten
+from genrw.codegen.runtime.given import given_inputs
+from genrw.codegen.runtime.host_program import HostProgram
+from genrw.engine.ir.dtypes import numpy_dtype
+from genrw.engine.programs.launches import INPUT, SCRATCH, Place
+from genrw.grammar.diagnostics import error
+
+if TYPE_CHECKING:
+    from genrw.codegen.runtime.isolated import Guard
+    from genrw.program import Program
+
+
+class HostSequence:
+    """A program's kernels compiled for the CPU. Called on arrays by name it gives the results by name.
+
+    Each call has memory of its own for results and scratch, filled with a pattern that shows where nothing was written
+    unless `poison` is false.
+    """
+
+    def __init__(self, kernels: Sequence[HostProgram], program: Program) -> None:
+        self.kernels, self.program = kernels, program
+        self.launches = program.launches()
+
+    def __call__(
+        self,
+        inputs: Mapping[str, object],
+        *,
+        threads: int | None = None,
+        order: int = 0,
+        poison: bool = True,
+        guard: Guard | None = None,
+    ) -> dict[str, Array]:
+        given = given_inputs(self.program, inputs)
+        memory = _Memory(self._inputs(given), self.launches.scratch, poison, guard)
+        for step in self.launches.steps:
+            kernel = self.kernels[step.kernel]
+            if guard is not None:
+                guard.begin(kernel.source.name)
+            arguments = [memory.of(step.places[a.parameter], a) for a in kernel.source.arguments]
+            kernel.launch(arguments, threads=threads, order=order)
+        results = [memory.results[number] for number in self.launches.results]
+        return dict(zip(self.program.results, results, strict=True))
+
+    def _inputs(self, inputs: Mapping[str, object]) -> list[Array]:
+        """The memory of each input, in order."""
+        memories = []
+        for name, parameter in self.program.inputs.items():
+            if name not in inputs:
+                raise error(f"input `{name}` is missing")
+            type_ = parameter.type
+            memories.append(to_memory(check_array(name, inputs[name], type_.dtype, type_.lens), type_.layout))
+        return memories
+
+
+class _Memory:
+    """What the parameters of all launches of one call stand for."""
+
+    def __init__(
+        self, inputs: Sequence[Array], scratch: Sequence[int], poison: bool, guard: Guard | None = None
+    ) -> None:
+        self.poison, self.guard = poison, guard
+        self.inputs = list(inputs)
+        self.guarded: set[Place] = set()
+        self.scratch = [unwritten("uint8", size, poison) for size in scratch]
+        self.results: dict[int, Array] = {}
+        self.written: dict[int, Array] = {}
+
+    def of(self, place: Place, argument: Argument) -> Any:
+        """The flat memory of an argument."""
+        memory = self._memory(place, argument)
+        if self.guard is None or place in self.guarded:
+            return memory
+        self.guarded.add(place)
+        self._replace(place, self.guard.array(memory, argument.parameter), argument)
+        return self._memory(place, argument)
+
+    def _replace(self, place: Place, memory: Array, argument: Argument) -> None:
+        if place.kind == INPUT:
+            self.inputs[place.number] = memory
+        elif place.kind == SCRATCH:
+            self.scratch[place.number] = memory.view(np.uint8)
+        else:
+            self.written[place.number] = memory
+            self.results[place.number] = from_memory(memory, argument.lens, argument.strides)
+
+    def _memory(self, place: Place, argument: Argument) -> Any:
+        if place.kind == INPUT:
+            return self.inputs[place.number]
+        size = memory_size(argument.lens, argument.strides)
+        if place.kind == SCRATCH:
+            dtype = np.dtype(numpy_dtype(argument.dtype))
+            return self.scratch[place.number][: size * dtype.itemsize].view(dtype)
+        if place.number not in self.written:
+            memory = self.written[place.number] = unwritten(argument.dtype, size, self.poison)
+            self.results[place.number] = from_memory(memory, argument.lens, argument.strides)
+        return self.written[place.number]

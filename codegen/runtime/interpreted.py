@@ -1,0 +1,43 @@
+"""Programs evaluated in numpy, kernel after kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from genrw.engine.interpret.reference import interpret
+from genrw.engine.ir.nodes import Main, Module, Unit
+from genrw.engine.programs.signature import given_parameters
+
+if TYPE_CHECKING:
+    from genrw.program import Program
+
+
+def run_units(program: Program, inputs: Mapping[str, Any], precise: bool) -> list[Any]:
+    """The results of all units of a program in order, for arrays by name."""
+    return [array for unit in program.units for array in _run_unit(program, unit, inputs, precise)]
+
+
+def _run_unit(program: Program, unit: Unit, inputs: Mapping[str, Any], precise: bool) -> list[Any]:
+    if unit.main is None:
+        taken = {p.attribute("name") for p in unit.kernels[0].parameters}
+        given = {name: array for name, array in inputs.items() if name in taken}
+        return list(_run(program, unit.kernels[0], given, precise).values())
+    values = _values(unit.main, inputs)
+    kernels = {module.name: module for module in unit.kernels}
+    for call in unit.main.calls:
+        module = kernels[call.kernel]
+        names = given_parameters(module, program.library)
+        given = {name: values[v] for name, v in zip(names, call.operands, strict=True) if v in values}
+        values.update(zip(call.results, _run(program, module, given, precise).values(), strict=True))
+    return [values[value] for value in unit.main.returned]
+
+
+def _values(main: Main, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The given inputs by the names that the main module has for them."""
+    shown = {p.attribute("name"): p.name or "" for p in main.parameters}
+    return {shown[name]: array for name, array in inputs.items() if name in shown}
+
+
+def _run(program: Program, module: Module, given: Mapping[str, Any], precise: bool) -> dict[str, Any]:
+    return interpret(module, program.library, program.context(module), given, precise=precise)

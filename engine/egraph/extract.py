@@ -1,0 +1,394 @@
+"""The cheapest legal program in a saturated e-graph, by DAG cost: a value used twice is paid once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import mul, or_
+from typing import Any
+
+from genrw.engine.egraph.sharing import Sharing
+from genrw.engine.egraph.stage import Saturated
+from genrw.engine.ir.enode import ENode
+from genrw.engine.ir.nodes import Module, Node
+from genrw.engine.ir.types import Type
+from genrw.engine.library.infer import TypeProblem, infer
+from genrw.engine.library.library import Library
+from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
+from genrw.grammar.source import NOWHERE, Span
+
+_NUMBER_COST = 0.01
+_LEAST_COST = 1e-6
+
+
+@dataclass
+class _Best:
+    """The best term found for a class: its node, and all classes that its term uses as bits of numbers, one for each
+    price."""
+
+    total: float
+    order: tuple[Any, ...]
+    node: ENode
+    members: tuple[int, ...]
+    all: int
+
+
+class _Bits:
+    """The classes below a root as bits, and the prices of their nodes, the lowest first."""
+
+    def __init__(self, numbers: Sequence[int], prices: Iterable[float]) -> None:
+        self.of = {number: 1 << place for place, number in enumerate(numbers)}
+        self.prices = sorted(set(prices))
+        self.level = {price: place for place, price in enumerate(self.prices)}
+
+    def total(self, members: Sequence[int], all_: int) -> float:
+        """The price of all classes together; one that two operands use with different nodes has the lower price."""
+        counts = [bits.bit_count() for bits in members]
+        if sum(counts) != all_.bit_count():
+            seen = 0
+            for level, bits in enumerate(members):
+                counts[level] = (bits & ~seen).bit_count()
+                seen |= bits
+        # Rounded so that the order in which costs were added cannot decide between equals.
+        return float(round(sum(map(mul, self.prices, counts)), 9))
+
+
+@dataclass(frozen=True)
+class Member:
+    """A node of a class: what it costs by itself, None if the stage's result may not hold it, and in all, with everything
+    that it needs, None if it has no term that may be taken. A rule `replaced` some: those are not looked at."""
+
+    node: ENode
+    cost: float | None
+    total: float | None
+    replaced: bool = False
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A program taken from an e-graph: the class of its root, the node of each of its classes, and the cheapest node of
+    every class below the root, whether the program has it or not."""
+
+    root: int
+    program: Mapping[int, ENode]
+    cheapest: Mapping[int, ENode]
+
+
+class Extractor:
+    """Extracts modules from one saturated stage."""
+
+    def __init__(self, library: Library, stage: str, graph: Saturated) -> None:
+        self.library, self.stage, self.graph = library, stage, graph
+        self._costs: dict[tuple[str, int], float | None] = {}
+        self._orders: dict[tuple[str, int], tuple[Any, ...]] = {}
+        self._types: dict[Any, Type] = {}
+
+    def extract(self, module: Module, context: Mapping[str, Any], names: Mapping[int, Node]) -> Node:
+        """The new root of a module; `names` gives the written node of each class that has one."""
+        chosen = self.chosen(module, names)
+        return self.rebuilt(chosen.root, chosen.program, context, names)
+
+    def chosen(self, module: Module, names: Mapping[int, Node]) -> Chosen:
+        """The nodes that a module's new form is made of."""
+        root = self.graph.class_of[self.graph.ids[id(module.root)]]
+        best = self._search(root)
+        while root not in best and self._restore(root, best):
+            best = self._search(root)
+        if root not in best:
+            raise self._stuck(root, best, names)
+        nodes = {number: found.node for number, found in best.items()}
+        return Chosen(root, Sharing(root, self.graph.classes, nodes, self.cost).improved(), nodes)
+
+    def alternatives(self, module: Module) -> list[tuple[float, ENode]]:
+        """The legal nodes of a module's root class with their own costs, cheapest first."""
+        root = self.graph.class_of[self.graph.ids[id(module.root)]]
+        rated = [
+            (cost, self._order(root, n), n) for n in self.graph.classes[root] if (cost := self.cost(n)) is not None
+        ]
+        rated.sort(key=lambda r: r[:2])
+        return [(cost, node) for cost, _, node in rated]
+
+    # ---- search
+
+    def _reachable(self, root: int) -> list[int]:
+        """The classes below a root, operands before users as far as there are no cycles."""
+        order: list[int] = []
+        seen = {root}
+        stack = [(root, iter(self._below(root)))]
+        while stack:
+            number, operands = stack[-1]
+            operand = next((o for o in operands if o not in seen), None)
+            if operand is None:
+                order.append(number)
+                stack.pop()
+            else:
+                seen.add(operand)
+                stack.append((operand, iter(self._below(operand))))
+        return order
+
+    def _below(self, number: int) -> list[int]:
+        return [operand for node in self.graph.classes.get(number, ()) for operand in node.operands]
+
+    def _restore(self, root: int, best: Mapping[int, _Best]) -> bool:
+        """Give classes without a legal term back what rules replaced; says whether there was anything.
+
+        What replaces a node may turn out to be made of the node itself: then only the node ends the circle.
+        """
+        found = False
+        for number in self._reachable(root):
+            if number not in best and number in self.graph.replaced:
+                self.graph.classes.setdefault(number, []).extend(self.graph.replaced.pop(number))
+                found = True
+        return found
+
+    def _search(self, root: int) -> dict[int, _Best]:
+        """Relax classes from the leaves up until no cheaper term appears."""
+        reachable = self._reachable(root)
+        users: dict[int, list[int]] = {}
+        for number in reachable:
+            for operand in dict.fromkeys(self._below(number)):
+                users.setdefault(operand, []).append(number)
+        prices = (self.cost(node) for number in reachable for node in self.graph.classes.get(number, ()))
+        bits = _Bits(reachable, (price for price in prices if price is not None))
+        best: dict[int, _Best] = {}
+        queue = dict.fromkeys(reachable)
+        while queue:
+            number = next(iter(queue))
+            del queue[number]
+            if self._improve(number, best, bits):
+                queue.update(dict.fromkeys(users.get(number, ())))
+        return best
+
+    def _improve(self, number: int, best: dict[int, _Best], bits: _Bits) -> bool:
+        """Find the best term of one class from the present bests of its operands; says whether it got better."""
+        found = best.get(number)
+        changed = False
+        for node in self.graph.classes.get(number, ()):
+            candidate = self._candidate(number, node, best, bits, found)
+            if candidate is not None:
+                found, changed = candidate, True
+        if changed and found is not None:
+            best[number] = found
+        return changed
+
+    def _candidate(
+        self, number: int, node: ENode, best: Mapping[int, _Best], bits: _Bits, found: _Best | None
+    ) -> _Best | None:
+        """The term of a node over the present bests of its operands, None if there is none or `found` is better."""
+        cost = self.cost(node)
+        if cost is None:
+            return None
+        own = bits.of[number]
+        used, all_ = [0] * len(bits.prices), own
+        for operand in node.operands:
+            below = best.get(operand)
+            if below is None or own & below.all:
+                return None
+            if found is not None and below.total > found.total:
+                return None
+            used = list(map(or_, used, below.members))
+            all_ |= below.all
+        used[bits.level[cost]] |= own
+        total = bits.total(used, all_)
+        if found is not None and total > found.total:
+            return None
+        order = self._order(number, node)
+        if found is not None and total == found.total and order >= found.order:
+            return None
+        return _Best(total, order, node, tuple(used), all_)
+
+    def members(self, number: int, chosen: Chosen) -> list[Member]:
+        """The nodes of a class with what they cost: those that could be taken first, the cheapest before the others."""
+        found = [Member(n, self.cost(n), self._total(number, n, chosen)) for n in self.graph.classes.get(number, ())]
+        found += [Member(n, self.cost(n), None, True) for n in self.graph.replaced.get(number, ())]
+
+        def rank(member: Member) -> tuple[Any, ...]:
+            total = (member.total is None, member.total or 0.0)
+            return (member.replaced, *total, member.cost is None, self._order(number, member.node))
+
+        return sorted(found, key=rank)
+
+    def _total(self, number: int, node: ENode, chosen: Chosen) -> float | None:
+        """The cost of a node and of all that it needs, each class once; None if there is no such term."""
+        total = self.cost(node)
+        seen: set[int] = set()
+        stack = list(node.operands)
+        while stack and total is not None:
+            operand = stack.pop()
+            if operand not in seen:
+                seen.add(operand)
+                below = chosen.program.get(operand) or chosen.cheapest.get(operand)
+                price = self.cost(below) if below is not None and operand != number else None
+                total = None if price is None else total + price
+                stack += below.operands if below is not None else ()
+        return None if total is None else round(total, 9)
+
+    def cost(self, node: ENode) -> float | None:
+        """What one node costs, None if the stage's output may not hold it."""
+        if node.number is not None:
+            return _NUMBER_COST
+        key = (node.op, node.attributes)
+        if key not in self._costs:
+            self._costs[key] = self._declared_cost(node)
+        return self._costs[key]
+
+    def _declared_cost(self, node: ENode) -> float | None:
+        found = self.library.find(node.op)
+        if found is None or not found[0].legal_at(self.stage):
+            return None
+        fixed = found[0].fixed_cost
+        if fixed is not None:
+            return fixed
+        interner = self.graph.interner
+        env = {**interner.context(node.attributes), **dict(interner.attributes(node.attributes))}
+        if found[1] is not None and found[0].decl.family is not None:
+            env[found[0].decl.family] = found[1]
+        assert found[0].cost is not None
+        return max(float(found[0].cost(env)), _LEAST_COST)
+
+    def _order(self, number: int, node: ENode) -> tuple[Any, ...]:
+        """What decides between terms of equal cost: what was written, then the order of the rules, then the text."""
+        key = (node.op, node.attributes)
+        text = self._orders.get(key)
+        if text is None:
+            attributes = self.graph.interner.attributes(node.attributes)
+            text = self._orders[key] = (node.op, repr(attributes))
+        rules = [r for r in self.graph.why.get(number, ()) if node.op in self.graph.builds[r]]
+        return (min(rules, default=-1), node.number or 0, *text, node.operands)
+
+    # ---- the result
+
+    def rebuilt(
+        self, root: int, program: Mapping[int, ENode], context: Mapping[str, Any], names: Mapping[int, Node]
+    ) -> Node:
+        """The program that the nodes of classes make up, from its root down; the nodes are in no circle."""
+        made: dict[int, Node] = {}
+        taken: set[str] = set()
+        stack = [root]
+        while stack:
+            number = stack[-1]
+            node = program[number]
+            missing = [o for o in node.operands if o not in made]
+            if missing:
+                stack.extend(reversed(missing))
+                continue
+            stack.pop()
+            if number not in made:
+                made[number] = self.node(number, node, [made[o] for o in node.operands], context, names, taken)
+        return made[root]
+
+    def node(
+        self,
+        number: int,
+        node: ENode,
+        operands: Sequence[Node],
+        context: Mapping[str, Any],
+        names: Mapping[int, Node],
+        taken: set[str],
+    ) -> Node:
+        """The node of a class over operands; its name is the written one if that is not `taken`."""
+        written = names.get(number)
+        name, span = (written.name, written.span) if written is not None else (None, NOWHERE)
+        if name is not None:
+            # An element takes its tensor's name; where both are in the program, the first has it.
+            name = None if name in taken else name
+            taken.add(name or "")
+        if node.number is not None:
+            op = self.library.boundary("number").name
+            return Node(op, (("value", node.number),), (), Type("index", "int64"), name, span)
+        attributes = self.graph.interner.attributes(node.attributes)
+        rules = tuple(
+            self.graph.rules[r] for r in sorted(self.graph.why.get(number, ())) if node.op in self.graph.builds[r]
+        )
+        if written is not None and written.op == node.op and written.attributes == attributes:
+            same = len(written.operands) == len(operands) and all(
+                a is b for a, b in zip(written.operands, operands, strict=True)
+            )
+            if same or not operands:
+                return written
+        type_ = self._type(node.op, attributes, operands, context, node.attributes)
+        return Node(node.op, attributes, tuple(operands), type_, name, span, rules)
+
+    def _type(
+        self, op: str, attributes: Any, operands: Sequence[Node], context: Mapping[str, Any], number: int
+    ) -> Type:
+        key = (op, number, tuple(o.type for o in operands))
+        known = self._types.get(key)
+        if known is None:
+            try:
+                known = infer(self.library, op, attributes, [o.type for o in operands], context)
+            except TypeProblem as problem:
+                raise error(f"a rule of stage `{self.stage}` made a bad `{op}`: {problem.message}") from None
+            self._types[key] = known
+        return known
+
+    def _stuck(self, root: int, best: Mapping[int, _Best], names: Mapping[int, Node]) -> GenrwError:
+        """Say which values lack a legal form, one for each operator that is left of them."""
+        lacking = self._lacking(root, best)
+        problems: dict[str, Diagnostic] = {}
+        for number in lacking:
+            node = self._last_form(number)
+            if node is not None and node.op not in problems:
+                operands = [names[o] for o in node.operands if o in names]
+                what = next((f" of `{n.op}`" for n in operands if n.op != node.op), "")
+                message = f"no rule of stage `{self.stage}` lowers `{node.op}`{what}"
+                problems[node.op] = Diagnostic(message, self._written_at(number, names, self._reachable(root)))
+        return GenrwError(problems.values() or [Diagnostic(f"stage `{self.stage}` found no legal program")])
+
+    def _lacking(self, root: int, best: Mapping[int, _Best]) -> list[int]:
+        """The classes without a form that the stage allows, for which those above have no legal term either.
+
+        A value with such a form lacks no rule: it only waits for its operands.
+        """
+        todo, seen, lacking = [root], {root}, []
+        for number in todo:
+            allowed = [node for node in self.graph.classes.get(number, ()) if self.cost(node) is not None]
+            if not allowed:
+                lacking.append(number)
+            below = dict.fromkeys(o for node in allowed for o in node.operands if o not in best)
+            todo += [o for o in below if o not in seen]
+            seen.update(below)
+        return lacking
+
+    def _last_form(self, number: int) -> ENode | None:
+        """The form of a value that rules have come to: the one that the last of them made, or the written one."""
+        forms = self.graph.classes.get(number, ())
+        return max(forms, key=lambda node: self._order(number, node), default=None)
+
+    def _written_at(self, number: int, names: Mapping[int, Node], reachable: Sequence[int]) -> Span | None:
+        """Where a value is written, or else what it is made of, or the nearest value that is made of it."""
+        users: dict[int, list[int]] = {}
+        for user in reachable:
+            for operand in self._below(user):
+                users.setdefault(operand, []).append(user)
+        todo, seen = [number], {number}
+        for found in todo:
+            spans = [names[n].span for n in (found, *self._below(found)) if n in names]
+            span = next((s for s in spans if s is not NOWHERE), None)
+            if span is not None:
+                return span
+            todo += dict.fromkeys(u for u in users.get(found, ()) if u not in seen)
+            seen.update(todo)
+        return None
+
+
+def written_nodes(graph: Saturated, modules: Sequence[Module], library: Library) -> dict[int, Node]:
+    """The written node of each class that has one, named ones first, then in program order.
+
+    A tensor's element has none of its own and takes the tensor's.
+    """
+    written: dict[int, Node] = {}
+    for module in modules:
+        for node in module.nodes:
+            number = graph.class_of[graph.ids[id(node)]]
+            known = written.get(number)
+            if known is None or (known.name is None and node.name is not None):
+                written[number] = node
+    elements = library.element_operators
+    for number, members in graph.classes.items():
+        for member in members:
+            if member.op in elements and member.operands[0] in written:
+                known = written.get(number)
+                if known is None or known.name is None:
+                    written[number] = written[member.operands[0]]
+    return written

@@ -1,0 +1,52 @@
+"""Which rules can ever match in a program: those whose left sides hold only operators that are there or can appear.
+
+An e-graph costs time for every rule declared, matched or not, so a stage declares the relevant ones only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from genrw.engine.library.library import Library
+from genrw.engine.library.variants import nodes, pattern_operators
+from genrw.grammar.rw_tree import Pattern, RuleDecl
+
+
+def relevant_rules(
+    library: Library, rules: tuple[RuleDecl, ...], present: frozenset[str]
+) -> tuple[tuple[RuleDecl, ...], frozenset[str]]:
+    """The rules that can match given the operators present, in their order, and all operators that can appear."""
+    reachable = set(present)
+    waiting = [(rule, needs, makes) for rule in rules for needs, makes in _directions(rule, library)]
+    found: set[str] = set()
+    progress = True
+    while progress:
+        progress = False
+        still = []
+        for rule, needs, makes in waiting:
+            if all(options & reachable for options in needs):
+                found.add(rule.name)
+                progress = progress or not makes <= reachable
+                reachable |= makes
+            else:
+                still.append((rule, needs, makes))
+        waiting = still
+    return tuple(r for r in rules if r.name in found), frozenset(reachable)
+
+
+def _directions(rule: RuleDecl, library: Library) -> Iterable[tuple[Sequence[frozenset[str]], frozenset[str]]]:
+    """For each direction, the operators that each node of the left side may be, and those that the right side makes."""
+    sides = _operators(rule.left, rule, library), _operators(rule.right, rule, library)
+    yield sides[0], frozenset().union(*sides[1])
+    if rule.both_ways:
+        yield sides[1], frozenset().union(*sides[0])
+
+
+def built_operators(rule: RuleDecl, key: str, library: Library) -> frozenset[str]:
+    """The operators that a direction of a rule (its name, or name/reverse) can build."""
+    side = rule.left if "/" in key else rule.right
+    return frozenset().union(*_operators(side, rule, library))
+
+
+def _operators(pattern: Pattern, rule: RuleDecl, library: Library) -> list[frozenset[str]]:
+    return [pattern_operators(node, rule, library) for node in nodes(pattern)]

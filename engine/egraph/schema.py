@@ -1,0 +1,70 @@
+"""What an e-graph has been given: tables, rules, members of classes. More can be added, and rules can be left aside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from genrw.engine.egraph.bindings import egg
+from genrw.engine.egraph.encode import Encoded, answer_table, demand_table
+from genrw.engine.egraph.encodings import rulesets
+
+_DEAD_FOR_EACH = 1
+"""How many rules may be left aside for each that runs: copying an e-graph takes time for all of them."""
+
+
+class Declared:
+    """The rules that an e-graph has, and those of them that run.
+
+    Rules that are `apart` have a ruleset each, so that an e-graph goes on without some; the others share one.
+    """
+
+    def __init__(self, arities: frozenset[int], apart: bool) -> None:
+        """`arities` are the numbers of operands for which there are tables."""
+        self.arities, self.apart = arities, apart
+        self.classes: set[str] = set()
+        self.named = False
+        self._tables: set[str] = set()
+        self._rules: dict[Encoded, dict[str, str]] = {}
+        self._generation = 0
+
+    def serves(self, encoded: Sequence[Encoded], arities: frozenset[int]) -> bool:
+        """Can rules be added to what there is, with few left aside?"""
+        total = len(self._rules.keys() | set(encoded))
+        return self.apart and arities <= self.arities and total <= (1 + _DEAD_FOR_EACH) * len(encoded)
+
+    def more(self, encoded: Sequence[Encoded], sp: Any) -> list[Any]:
+        """The commands that add what is missing; from now on these rules run and no others."""
+        commands = [*self._relations(encoded, sp)]
+        new = [e for e in encoded if e not in self._rules]
+        if not self.apart:
+            self._rules.update((e, {}) for e in new)
+            return [*commands, *(c for e in new for c in e.commands)]
+        for e in new:
+            commands += self._alone(e, sp)
+        self._generation += 1
+        for shared in rulesets(self.arities):
+            own = [alone[shared] for alone in map(self._rules.__getitem__, encoded) if shared in alone]
+            commands.append(egg.UnstableCombinedRuleset(sp, self.running(shared), [shared, *own]))
+        return commands
+
+    def running(self, shared: str) -> str:
+        """The name of the ruleset that runs: the shared one, or the latest of those that combine it with others."""
+        return f"{shared} {self._generation}" if self.apart else shared
+
+    def _alone(self, encoded: Encoded, sp: Any) -> list[Any]:
+        """The commands of a rule, in rulesets of its own."""
+        rules = [command.rule for command in encoded.commands]
+        number = len(self._rules)
+        alone = self._rules[encoded] = {r.ruleset: f"rule {number} {r.ruleset}" for r in rules}
+        moved = [egg.RuleCommand(egg.Rule(r.span, r.head, r.body, r.name, alone[r.ruleset])) for r in rules]
+        return [*(egg.AddRuleset(sp, name) for name in alone.values()), *moved]
+
+    def _relations(self, encoded: Sequence[Encoded], sp: Any) -> list[Any]:
+        """The tables of questions and answers that rules ask for and that are not there yet."""
+        asking = [e for e in encoded if e.answer is not None]
+        wanted = {demand_table(e.inputs): e.inputs for e in asking}
+        wanted |= {answer_table(e.inputs, e.outputs): e.inputs + e.outputs for e in asking}
+        missing = sorted(wanted.keys() - self._tables)
+        self._tables.update(missing)
+        return [egg.Relation(sp, name, ["i64"] * (wanted[name] + 1)) for name in missing]

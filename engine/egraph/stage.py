@@ -1,0 +1,707 @@
+"""Runs the rules of one stage on a batch of kernels in one e-graph."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import tempfile
+import time
+import weakref
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from genrw.engine.egraph.bindings import egg
+from genrw.engine.egraph.encode import (
+    ACTIVE,
+    ASKING,
+    FACTS,
+    FIRED,
+    TYPE,
+    Encoded,
+    answer_table,
+    constructor,
+    demand_table,
+)
+from genrw.engine.egraph.encodings import RULES, Encodings, Needed, for_arity, rulesets
+from genrw.engine.egraph.faults import fault, is_fault
+from genrw.engine.egraph.guard_evaluation import RuleUse
+from genrw.engine.egraph.recording import CLASS, OPERATOR, Application, applications
+from genrw.engine.egraph.schema import Declared
+from genrw.engine.egraph.unfinished import Work, graph_text, keep
+from genrw.engine.ir.enode import ENode
+from genrw.engine.ir.interner import CONTEXT_SHIFT, Interner
+from genrw.engine.ir.nodes import Module
+from genrw.engine.library.arities import NARROW, program_arities, term_arities
+from genrw.engine.library.library import Library
+from genrw.engine.programs.graph_facts import GraphFacts
+from genrw.grammar.diagnostics import GenrwError, error
+from genrw.grammar.rw_tree import RuleDecl
+from genrw.grammar.source import NOWHERE
+
+_LOAD = "load"
+ITERATIONS_A_STEP = 8
+_CALM_GROWTH = 1.5
+_NODES_LEFT = 2000
+"""How many nodes may stay until the next run clears them away. Clearing takes time, which a single run then saves."""
+_MOST_READ = 2_000_000
+"""Rows of an e-graph that is still read where it was not finished: Python takes more memory for them than egglog."""
+_SUSPECTS = 4
+_SOONER = 4
+_SECONDS_FOR_SUSPECTS = 10.0
+_ALL: Mapping[int, str] = {}
+_LOADED_FACTS = ("ty", "depth", "uses", "fold", "order", "varies")
+"""What is known of each node of a program, in the order of the columns of its row."""
+_COMMUTATIVE = "commutative"
+"""The class of the operators whose operands may stand in either order, beside those that rules name."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What bounds a stage's work. Reaching one is an error that names a rule, never another program.
+
+    `memory` is in bytes, those by which the process grows. It is looked at between the iterations.
+    """
+
+    rounds: int = 400
+    nodes_per_kernel: int = 40_000
+    seconds: float = 120.0
+    memory: int = 4 << 30
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """What a run is of: `contexts[i]` belongs to `modules[i]`; `without[i]` is the key of a rule to leave out."""
+
+    modules: Sequence[Module]
+    contexts: Sequence[Mapping[str, Any]]
+    without: Mapping[int, str]
+
+
+@dataclass
+class _Ended(Exception):
+    """A stage reached a limit: why, and whether for the time that it took."""
+
+    why: str
+    slow: bool = False
+
+
+@dataclass
+class Answered:
+    """What rules were asked and answered: how many demands of each size, how guards decided, the numbers in each rule's
+    answers; of watched rules also the seconds that egglog and their answers took."""
+
+    demands: dict[int, int] = field(default_factory=dict)
+    uses: dict[str, RuleUse] = field(default_factory=dict)
+    numbers: dict[str, set[int]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def note_time(self, report: Any) -> None:
+        """Take over how long a run took for each rule."""
+        for name, spent in report.search_and_apply_time_per_rule.items():
+            self.spend(name.split("#")[0], spent.total_seconds())
+
+    def spend(self, key: str, seconds: float) -> None:
+        """Add to the time of a rule."""
+        self.seconds[key] = self.seconds.get(key, 0.0) + seconds
+
+
+@dataclass
+class Saturated:
+    """The e-graph after a stage, in Python: classes by number, what they hold, and where the input went.
+
+    `replaced` has the nodes that rules took out of the classes; `fired`, for each watched rule that did, the numbers of
+    the modules in which it did; `facts` of a watched engine what is known of each class, by the fact and the class;
+    `applied` what each rule of recorded encodings did, in the order of the rules.
+    """
+
+    interner: Interner
+    classes: dict[int, list[ENode]]
+    replaced: dict[int, list[ENode]]
+    class_of: dict[int, int]
+    ids: dict[int, int]
+    why: dict[int, set[int]]
+    rules: Mapping[int, str]
+    builds: Mapping[int, frozenset[str]]
+    answered: Answered
+    fired: Mapping[str, set[int]]
+    facts: Mapping[str, Mapping[int, int]]
+    applied: Sequence[Application] = ()
+
+    def growth(self) -> dict[str, int]:
+        """How many terms of the e-graph each rule made."""
+        made: dict[str, int] = {}
+        for number, rules in self.why.items():
+            for rule in rules:
+                count = sum(node.op in self.builds[rule] for node in self.classes.get(number, ()))
+                made[self.rules[rule]] = made.get(self.rules[rule], 0) + count
+        return made
+
+    def openers(self, number: int, node: ENode) -> tuple[str, ...]:
+        """The rules that computed the attributes of a node of a class."""
+        keys = [self.rules[r] for r in sorted(self.why.get(number, ()))]
+        return tuple(k for k in keys if node.attributes in self.answered.numbers.get(k, ()))
+
+
+class StageEngine:
+    """The rules of one stage, declared once; `run` loads a batch of kernels, saturates and reads the result back."""
+
+    def __init__(
+        self,
+        library: Library,
+        stage: str,
+        rules: Iterable[RuleDecl],
+        operators: frozenset[str] | None = None,
+        limits: Limits | None = None,
+        encodings: Encodings | None = None,
+        outdated: StageEngine | None = None,
+    ) -> None:
+        """`operators` are those that can appear, by default all. `encodings` are shared by the engines of a library; if
+        these are watched, every guard's decisions are counted and a run can leave out a rule, at the price of speed.
+        `outdated` is an engine of the stage that nobody needs any more: its e-graph is taken over where it can be.
+        """
+        self.library = library
+        self.stage = stage
+        self.rules = tuple(rules)
+        self.operators = operators if operators is not None else frozenset(library.names)
+        self.limits = limits or Limits()
+        self.encodings = encodings or Encodings(library)
+        self.watched = self.encodings.watched
+        self.encoded: dict[int, Encoded] = {}
+        self.keys: dict[int, str] = {}
+        self.declared = Declared(frozenset(), False)
+        self.graph: Any = None
+        self.folder = ""
+        self._folder: _Folder | None = None
+        self.wide: list[int] = []
+        self._outdated = outdated
+        self._nodes = self._rows = 0
+        self._pushed = self._used = False
+        self._served: set[Hashable] = set()
+
+    @property
+    def arities(self) -> frozenset[int]:
+        """The numbers of operands that terms can have."""
+        return self.declared.arities
+
+    # ---- declarations
+
+    def _declare(self, needed: Needed) -> None:
+        """An e-graph with all that is needed."""
+        encoded, arities = needed.encoded, needed.arities
+        self.encoded = {e.number: e for e in encoded}
+        own = {e.key for e in encoded}
+        self.keys = {number: key for number, key in self.encodings.keys.items() if key in own}
+        self.demand_sizes = sorted({e.inputs for e in encoded if e.answer})
+        outdated, self._outdated = self._outdated, None
+        if outdated is not None and outdated.declared.serves(encoded, arities):
+            self._take_over(outdated)
+        else:
+            self._begin(arities, encoded)
+        try:
+            self._run(*self.declared.more(encoded, self.encodings.spans(NOWHERE)))
+            self._input(self._members())
+        except BaseException:
+            # Nobody knows what the e-graph has now.
+            self.declared = Declared(frozenset(), False)
+            raise
+
+    def _take_over(self, outdated: StageEngine) -> None:
+        """Go on with the e-graph of another engine."""
+        if outdated._pushed:
+            outdated._pop()
+        self._folder, self.folder, self.graph = outdated._folder, outdated.folder, outdated.graph
+        self.declared, outdated.declared = outdated.declared, Declared(frozenset(), False)
+        outdated._served.clear()
+        self._pushed = self._used = False
+
+    def _begin(self, arities: frozenset[int], encoded: Sequence[Encoded]) -> None:
+        """A fresh e-graph."""
+        self._pushed = self._used = False
+        self._folder = _Folder()
+        self.folder = self._folder.name
+        self.graph = egg.EGraph(fact_directory=self.folder)
+        self.declared = Declared(arities, self.encodings.edited)
+        self._run(*self._tables(encoded))
+
+    def _tables(self, encoded: Sequence[Encoded]) -> list[Any]:
+        sp = self.encodings.spans(NOWHERE)
+        arities = sorted(self.arities)
+        old, new = egg.Var(sp, "old"), egg.Var(sp, "new")
+        variants_ = [egg.Variant(sp, constructor(k), ["String", "i64", *["T"] * k]) for k in arities]
+        commands: list[Any] = [
+            egg.Datatype(sp, "T", [*variants_, egg.Variant(sp, "Num", ["i64"])]),
+            egg.FunctionCommand(sp, "node", egg.Schema(["i64"], "T"), None),
+            egg.FunctionCommand(sp, "operator", egg.Schema(["i64"], "String"), None),
+            egg.Relation(sp, "member", ["String", "String", "i64"]),
+            egg.Relation(sp, "why", ["T", "i64"]),
+            egg.Relation(sp, "numbers", ["i64", "i64"]),
+            *(egg.Relation(sp, name, ["i64", "i64"]) for name in (ACTIVE, FIRED) if self.watched),
+            *(egg.Relation(sp, e.recorded.table, list(e.recorded.sorts)) for e in encoded if e.recorded is not None),
+            egg.AddRuleset(sp, _LOAD),
+            *(egg.AddRuleset(sp, n) for n in rulesets(arities)),
+        ]
+        merges = {"ty": "min", "depth": "min", "uses": "max", "fold": "min", "order": "min", "varies": "min"}
+        merges |= {"lo": "max", "hi": "min", "pow2": "max", "size": "min"}
+        for name, merge in merges.items():
+            commands.append(egg.FunctionCommand(sp, name, egg.Schema(["T"], "i64"), egg.Call(sp, merge, [old, new])))
+        commands += self._load_rules(sp, arities) + _number_facts(sp) + _numbers_alone(sp, arities)
+        return [*commands, _either_order(sp)]
+
+    def _load_rules(self, sp: Any, arities: Iterable[int]) -> list[Any]:
+        commands: list[Any] = []
+        for k in sorted(k for k in arities if k <= NARROW):
+            commands.append(egg.Relation(sp, f"program{k}", ["i64", "String", *["i64"] * (1 + len(_LOADED_FACTS) + k)]))
+            commands.append(self._load_rule(sp, k))
+        i, n = egg.Var(sp, "i"), egg.Var(sp, "n")
+        fact = egg.Fact(egg.Call(sp, "numbers", [i, n]))
+        head = egg.Set(sp, "node", [i], egg.Call(sp, "Num", [n]))
+        commands.append(egg.RuleCommand(egg.Rule(sp, [head], [fact], "load numbers", _LOAD)))
+        return commands
+
+    def _load_rule(self, sp: Any, arity: int) -> Any:
+        """program<k>(id, op, attributes, facts…, operand ids…) makes the term and its facts."""
+        i, op, a = (egg.Var(sp, n) for n in ("i", "op", "a"))
+        facts = [egg.Var(sp, f"fact {name}") for name in _LOADED_FACTS]
+        ids = [egg.Var(sp, f"i{j}") for j in range(arity)]
+        terms = [egg.Var(sp, f"x{j}") for j in range(arity)]
+        term = egg.Call(sp, constructor(arity), [op, a, *terms])
+        body: list[Any] = [egg.Fact(egg.Call(sp, f"program{arity}", [i, op, a, *facts, *ids]))]
+        body += [egg.Eq(sp, x, egg.Call(sp, "node", [j])) for x, j in zip(terms, ids, strict=True)]
+        head: list[Any] = [egg.Set(sp, "node", [i], term)]
+        head += [egg.Set(sp, name, [term], value) for name, value in zip(_LOADED_FACTS, facts, strict=True)]
+        return egg.RuleCommand(egg.Rule(sp, head, body, f"load {arity}", _LOAD))
+
+    def _members(self) -> dict[str, list[str]]:
+        """Which operators belong to the classes that rules name, and the operators' numbers: rows of two tables, no more
+        than rules look up, since every run copies them, and no others than are missing."""
+        ids = {name: i for i, name in enumerate(self.library.names)}
+        families: dict[str, Collection[str]] = {
+            family.name: self.library.family_members(family) for family in self.library.families
+        }
+        members = []
+        families[_COMMUTATIVE] = {o.name for o in self.library.operators.values() if o.decl.commutative}
+        classes = {_COMMUTATIVE, *(name for e in self.encoded.values() for name in e.classes)} - self.declared.classes
+        for name in sorted(classes):
+            operators = families.get(name) or self.library.members_of(name) or ()
+            members += [f"{name}\t{op}\t{ids[op]}\n" for op in sorted(operators)]
+        named = any(e.names for e in self.encoded.values()) and not self.declared.named
+        self.declared.classes |= classes
+        self.declared.named |= named
+        return {"member": members, "operator": [f"{i}\t{op}\n" for op, i in ids.items()] if named else []}
+
+    # ---- running
+
+    def run(
+        self, modules: Sequence[Module], contexts: Sequence[Mapping[str, Any]], without: Mapping[int, str] = _ALL
+    ) -> Saturated:
+        """Saturate a batch. `contexts[i]` belongs to `modules[i]`; `without[i]` is the key of a watched rule to leave out."""
+        batch = _Batch(modules, contexts, without)
+        reports: list[Any] = []
+        answered = Answered()
+        interner, ids = self._start(batch)
+        try:
+            self._load(batch, interner, ids)
+            self._saturate(interner, len(modules), answered, reports)
+            return self._read(interner, ids, answered)
+        except _Ended as problem:
+            ended = problem
+            graph = self._read(interner, ids, answered) if self._rows <= _MOST_READ else None
+        finally:
+            if self._nodes > _NODES_LEFT:
+                self._pop()
+        raise self._exhausted(ended, graph, reports, batch)
+
+    def settles(self, batch: _Batch) -> bool:
+        """Does a batch saturate, within the limits?"""
+        interner, ids = self._start(batch)
+        try:
+            self._load(batch, interner, ids)
+            self._saturate(interner, len(batch.modules), Answered(), [])
+        except (_Ended, GenrwError):
+            return False
+        return True
+
+    def _start(self, batch: _Batch) -> tuple[Interner, dict[int, int]]:
+        """An e-graph that has all rules and nothing else, and the numbers that attributes and values have in it."""
+        self._provide(batch.modules)
+        self._empty()
+        self._used = True
+        return Interner(list(batch.contexts)), _number_nodes(batch.modules)
+
+    def _provide(self, modules: Sequence[Module]) -> None:
+        """Declare what the terms of modules need, if the e-graph does not have it."""
+        present = program_arities(modules, self.library)
+        if present.key in self._served:
+            return
+        needed = self.encodings.needed(self.rules, self.operators, term_arities(self.library, self.rules, present))
+        needed = replace(needed, arities=needed.arities.union(len(n.operands) for m in modules for n in m.nodes))
+        if not (needed.arities <= self.arities and set(self.encoded.values()).issuperset(needed.encoded)):
+            self._served.clear()
+            self._declare(needed)
+        self._served.add(present.key)
+
+    def prepare(self) -> None:
+        """Clear away what the last run left, if there was one: the next run then begins sooner."""
+        if self._used:
+            self._empty()
+
+    def _empty(self) -> None:
+        """A copy of the e-graph with rules and nothing else, to be used once."""
+        if self._used:
+            self._pop()
+        if not self._pushed:
+            self._run(egg.Push(1))
+            self._pushed = True
+
+    def _pop(self) -> None:
+        self._run(egg.Pop(self.encodings.spans(NOWHERE), 1))
+        self._pushed = self._used = False
+
+    def _load(self, batch: _Batch, interner: Interner, ids: Mapping[int, int]) -> None:
+        number_op = self.library.boundary("number").name
+        rows: dict[str, list[str]] = {}
+        if self.watched:
+            rows[ACTIVE] = [
+                f"{rule}\t{i << CONTEXT_SHIFT}\n"
+                for i in range(len(batch.modules))
+                for rule, key in self.keys.items()
+                if key != batch.without.get(i)
+            ]
+        wide: list[list[list[Any]]] = []
+        for context, module in enumerate(batch.modules):
+            below: dict[int, int] = {}
+            graph = GraphFacts.of(module, self.library)
+            for node in module.nodes:
+                number = ids[id(node)]
+                if node.op == number_op:
+                    rows.setdefault("numbers", []).append(f"{number}\t{node.attribute('value')}\n")
+                    continue
+                fields = [
+                    number,
+                    node.op,
+                    interner.attributes_id(context, node.attributes),
+                    interner.type_id(node.type),
+                    graph.depth[id(node)],
+                    graph.uses.get(id(node), 0),
+                    graph.fold.get(id(node), -1),
+                    graph.order[id(node)],
+                    graph.varies[id(node)],
+                    *(ids[id(o)] for o in node.operands),
+                ]
+                level = below[id(node)] = max((below.get(id(o), 0) for o in node.operands), default=0)
+                if len(node.operands) <= NARROW:
+                    rows.setdefault(f"program{len(node.operands)}", []).append("\t".join(map(str, fields)) + "\n")
+                    continue
+                below[id(node)] += 1
+                if level == len(wide):
+                    wide.append([])
+                wide[level].append(fields)
+        self._input(rows)
+        self._load_terms(wide)
+
+    def _input(self, rows: Mapping[str, Sequence[str]]) -> None:
+        """Add rows to relations, through files: the fastest way in."""
+        sp = self.encodings.spans(NOWHERE)
+        commands = []
+        for table, lines in rows.items():
+            with open(os.path.join(self.folder, table), "w", encoding="utf-8") as file:
+                file.writelines(lines)
+            commands.append(egg.Input(sp, table, table))
+        self._run(*commands)
+
+    def _run(self, *commands: Any) -> Any:
+        """Run commands of egglog; GenrwError where it fails."""
+        try:
+            return self.graph.run_program(*commands)
+        except BaseException as problem:
+            if not is_fault(problem):
+                raise
+            operators = (operator.decl for operator in self.library.operators.values())
+            raise fault(problem, self.stage, [*self.rules, *operators]) from None
+
+    def _load_terms(self, wide: Sequence[Sequence[Sequence[Any]]]) -> None:
+        """Make the terms of all rows, each after its operands. Those of many operands are made one by one, level by level:
+        a rule for so many would look up each operand, and egglog takes long to plan that."""
+        sp = self.encodings.spans(NOWHERE)
+        narrow = egg.RunSchedule(egg.Saturate(sp, egg.Run(sp, egg.RunConfig(_LOAD))))
+        self._run(narrow)
+        for level in wide:
+            self._run(
+                *(egg.ActionCommand(action) for fields in level for action in self._wide_term(sp, fields)), narrow
+            )
+
+    def _wide_term(self, sp: Any, fields: Sequence[Any]) -> list[Any]:
+        """What makes the term of a row of many operands, and its facts."""
+        number, op, attributes, *others = fields
+        facts, operands = others[: len(_LOADED_FACTS)], others[len(_LOADED_FACTS) :]
+
+        def known(i: int) -> Any:
+            return egg.Call(sp, "node", [egg.Lit(sp, egg.Int(i))])
+
+        head = [egg.Lit(sp, egg.String(op)), egg.Lit(sp, egg.Int(attributes))]
+        term = egg.Call(sp, constructor(len(operands)), [*head, *map(known, operands)])
+        made = [egg.Set(sp, "node", [egg.Lit(sp, egg.Int(number))], term)]
+        values = zip(_LOADED_FACTS, facts, strict=True)
+        return made + [egg.Set(sp, fact, [known(number)], egg.Lit(sp, egg.Int(value))) for fact, value in values]
+
+    def _saturate(self, interner: Interner, kernels: int, answered: Answered, reports: list[Any]) -> None:
+        """Run rules and answer their demands until nothing changes, within the limits; keeps egglog's reports.
+
+        What rules ask is gathered after each step and not in its iterations, most of which would find nothing new to ask.
+        """
+        started, memory = time.monotonic(), _memory()
+        before = size = self._size()
+        for _ in range(self.limits.rounds):
+            wide = self.wide
+            # What grows fast is watched closely: memory could be gone before the next look.
+            steps = 1 if size > _CALM_GROWTH * before else ITERATIONS_A_STEP
+            report = self._step(self._runs("", steps), answered, reports)
+            if _memory() - memory > self.limits.memory:
+                self._size()
+                raise _Ended(f"took more than {self.limits.memory / (1 << 20):.0f} MiB of memory")
+            # A step that changes nothing is the last.
+            settled = not report.updated or len(report.iterations) < steps * len(self._sets(wide))
+            asked = self._step(self._runs(ASKING, 1), answered, reports).updated
+            new = asked and self._answer(interner, answered)
+            before, size = size, self._size()
+            if settled and not new and wide == self.wide:
+                return
+            if time.monotonic() - started > self.limits.seconds:
+                raise _Ended(f"took more than {self.limits.seconds:.0f} s", slow=True)
+            if size > self.limits.nodes_per_kernel * kernels:
+                raise _Ended(f"made more than {self.limits.nodes_per_kernel} nodes per kernel")
+        raise _Ended(f"did not settle within {self.limits.rounds} rounds")
+
+    def _step(self, schedule: Any, answered: Answered, reports: list[Any]) -> Any:
+        """Run rules; gives egglog's report and keeps it."""
+        report = self._run(schedule)[0].report
+        reports.append(report)
+        if self.watched:
+            answered.note_time(report)
+        return report
+
+    def _runs(self, kind: str, count: int) -> Any:
+        """Run all rules of a kind that can match so many times."""
+        sp = self.encodings.spans(NOWHERE)
+        runs = [egg.Run(sp, egg.RunConfig(self.declared.running(f"{s}{kind}"))) for s in self._sets(self.wide)]
+        return egg.RunSchedule(egg.Repeat(sp, count, egg.Sequence(sp, runs)))
+
+    def _sets(self, wide: Sequence[int]) -> list[str]:
+        """The rulesets for where there are terms of some large numbers of operands."""
+        return [RULES, *(for_arity(RULES, k) for k in wide)]
+
+    def _size(self) -> int:
+        """How many nodes there are; notes that, and in `wide` which of many operands."""
+        sizes = self._run(egg.PrintSize(self.encodings.spans(NOWHERE), None))[0].sizes
+        found = {name: size for name, size in sizes if name.startswith("N")}
+        self.wide = [k for k in sorted(self.arities) if k > NARROW and found.get(constructor(k))]
+        self._nodes, self._rows = sum(found.values()), sum(size for _, size in sizes)
+        return self._nodes
+
+    def _exhausted(self, ended: _Ended, graph: Saturated | None, reports: Sequence[Any], batch: _Batch) -> GenrwError:
+        """The diagnostic for a limit that was reached; the e-graph is kept for the author to look at."""
+        work = Work.of(reports, self.rules, graph)
+        suspects = work.slowest if ended.slow else work.busiest
+        found = self._responsible(suspects, batch)
+        rule = found or next(iter(suspects), None)
+        message = f"stage `{self.stage}` {ended.why}"
+        if rule is not None:
+            how = "without it the stage settles" if found else f"it {'took longest' if ended.slow else 'made most'}"
+            message += f"; rule `{rule.name}` is responsible: {how}"
+        kept = None
+        if graph is not None:
+            kept = keep(graph_text(graph, batch.modules, self.library, [message, *work.told]), self.stage)
+        remedy = "give the rule a guard, or make it simplify in one direction"
+        if kept is not None:
+            remedy += f"; the e-graph is in {kept}"
+        return error(message, rule.name_span if rule is not None else None, remedy)
+
+    def _responsible(self, suspects: Sequence[RuleDecl], batch: _Batch) -> RuleDecl | None:
+        """The first of the likeliest rules without which the stage settles: soon, as stages do."""
+        started = time.monotonic()
+        for rule in suspects[:_SUSPECTS]:
+            left = _SECONDS_FOR_SUSPECTS - (time.monotonic() - started)
+            limits = replace(
+                self.limits,
+                rounds=max(1, self.limits.rounds // _SOONER),
+                nodes_per_kernel=max(1, self.limits.nodes_per_kernel // _SOONER),
+                seconds=min(self.limits.seconds, left),
+            )
+            others = [other for other in self.rules if other is not rule]
+            engine = StageEngine(self.library, self.stage, others, self.operators, limits, self.encodings)
+            if left > 0 and engine.settles(batch):
+                return rule
+        return None
+
+    def _answer(self, interner: Interner, answered: Answered) -> bool:
+        """Answer all new demands; says whether there were any answers."""
+        rows: dict[str, list[str]] = {}
+        functions = self.graph.freeze().functions
+        to_int = self.graph.value_to_i64
+        for size in self.demand_sizes:
+            asked = functions[demand_table(size)].rows
+            # Rows of numbers never change, and new ones come last.
+            first, answered.demands[size] = answered.demands.get(size, 0), len(asked)
+            for row in asked[first:]:
+                number, *inputs = map(to_int, row.inputs)
+                encoded = self.encoded[number]
+                assert encoded.answer is not None
+                began = time.perf_counter()
+                answers = encoded.answer(tuple(inputs), interner, answered.uses.setdefault(encoded.key, RuleUse()))
+                if self.watched:
+                    answered.spend(encoded.key, time.perf_counter() - began)
+                given = answered.numbers.setdefault(encoded.key, set())
+                table = answer_table(encoded.inputs, encoded.outputs)
+                for outputs in answers:
+                    given.update(outputs)
+                    line = "\t".join(map(str, (number, *inputs, *outputs))) + "\n"
+                    rows.setdefault(table, []).append(line)
+        if rows:
+            self._input(rows)
+        return bool(rows)
+
+    def _read(self, interner: Interner, ids: Mapping[int, int], answered: Answered) -> Saturated:
+        functions = self.graph.freeze().functions
+        to_int, to_text = self.graph.value_to_i64, self.graph.value_to_string
+        numbers: dict[Any, int] = {}
+        texts: dict[Any, str] = {}
+
+        def class_number(value: Any) -> int:
+            return numbers.setdefault(value, len(numbers))
+
+        classes: dict[int, list[ENode]] = {}
+        replaced: dict[int, list[ENode]] = {}
+        for name, function in functions.items():
+            if name == "Num":
+                for row in function.rows:
+                    node = ENode("", 0, (), to_int(row.inputs[0]))
+                    classes.setdefault(class_number(row.output), []).append(node)
+            elif name[0] == "N":
+                for row in function.rows:
+                    op, attributes, *operands = row.inputs
+                    text = texts.get(op)
+                    if text is None:
+                        text = texts[op] = to_text(op)
+                    node = ENode(text, to_int(attributes), tuple(map(class_number, operands)))
+                    into = replaced if row.subsumed else classes
+                    into.setdefault(class_number(row.output), []).append(node)
+
+        def known(fact: str) -> dict[int, int]:
+            return {class_number(row.inputs[0]): to_int(row.output) for row in functions[fact].rows}
+
+        class_of = {to_int(r.inputs[0]): class_number(r.output) for r in functions["node"].rows}
+        why: dict[int, set[int]] = {}
+        for row in functions["why"].rows:
+            why.setdefault(class_number(row.inputs[0]), set()).add(to_int(row.inputs[1]))
+        fired: dict[str, set[int]] = {}
+        for row in functions[FIRED].rows if self.watched else ():
+            rule, kernel = map(to_int, row.inputs)
+            fired.setdefault(self.keys[rule], set()).add(kernel >> CONTEXT_SHIFT)
+        return Saturated(
+            interner,
+            classes,
+            replaced,
+            class_of,
+            dict(ids),
+            why,
+            self.keys,
+            self.encodings.builds,
+            answered,
+            fired,
+            {fact: known(fact) for fact in (TYPE, *FACTS)} if self.watched else {},
+            self._applied(functions, classes, class_number),
+        )
+
+    def _applied(
+        self, functions: Mapping[str, Any], classes: Mapping[int, Sequence[ENode]], class_number: Callable[[Any], int]
+    ) -> list[Application]:
+        """What recorded rules did."""
+
+        def read(sort: str, cell: Any) -> Any:
+            if sort == CLASS:
+                return class_number(cell)
+            return self.graph.value_to_string(cell) if sort == OPERATOR else self.graph.value_to_i64(cell)
+
+        def number_of(number: int) -> int | None:
+            return next((node.number for node in classes[number] if node.number is not None), None)
+
+        recorded = [e.recorded for e in self.encoded.values() if e.recorded is not None]
+        return [a for r in recorded for a in applications(r, functions[r.table].rows, read, number_of)]
+
+
+def _memory() -> int:
+    """The bytes of memory that the process has now; where the system does not tell, the most that it had."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+class _Folder:
+    """A temporary folder that is there as long as this is."""
+
+    def __init__(self) -> None:
+        self.name = tempfile.mkdtemp(prefix="genrw-", dir=_memory_folder())
+        weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
+
+
+def _memory_folder() -> str | None:
+    """A folder in memory for the files that carry facts into egglog; opening one on disk costs more than a stage."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def _number_nodes(modules: Sequence[Module]) -> dict[int, int]:
+    ids: dict[int, int] = {}
+    for module in modules:
+        for node in module.nodes:
+            ids.setdefault(id(node), len(ids))
+    return ids
+
+
+def _number_facts(sp: Any) -> list[Any]:
+    """Range and divisibility of index constants; 0 is divisible by every power of two."""
+    n, e, zero = egg.Var(sp, "n"), egg.Var(sp, "e"), egg.Lit(sp, egg.Int(0))
+    num = egg.Eq(sp, e, egg.Call(sp, "Num", [n]))
+    exact = [egg.Set(sp, "lo", [e], n), egg.Set(sp, "hi", [e], n), egg.Set(sp, "size", [e], zero)]
+    divisor = egg.Call(sp, "&", [n, egg.Call(sp, "-", [zero, n])])
+    some = egg.Fact(egg.Call(sp, "!=", [n, zero]))
+    none = egg.Eq(sp, n, zero)
+    large = egg.Lit(sp, egg.Int(1 << 30))
+    return [
+        egg.RuleCommand(egg.Rule(sp, exact, [num], "range of numbers", RULES)),
+        egg.RuleCommand(egg.Rule(sp, [egg.Set(sp, "pow2", [e], divisor)], [num, some], "pow2 of numbers", RULES)),
+        egg.RuleCommand(egg.Rule(sp, [egg.Set(sp, "pow2", [e], large)], [num, none], "pow2 of zero", RULES)),
+    ]
+
+
+def _numbers_alone(sp: Any, arities: Iterable[int]) -> list[Any]:
+    """What is known to be a number needs no other form. The kernels of a batch share their numbers, so any form kept
+    there would be found by the rules of all of them."""
+    e, op, a, n = (egg.Var(sp, name) for name in ("e", "op", "a", "n"))
+    commands: list[Any] = []
+    for arity in arities:
+        operands = [op, a, *(egg.Var(sp, f"x{i}") for i in range(arity))]
+        body = [
+            egg.Eq(sp, e, egg.Call(sp, constructor(arity), operands)),
+            egg.Eq(sp, e, egg.Call(sp, "Num", [n])),
+        ]
+        head = [egg.Change(sp, egg.Subsume(), constructor(arity), operands)]
+        commands.append(
+            egg.RuleCommand(egg.Rule(sp, head, body, f"numbers stand alone {arity}", for_arity(RULES, arity)))
+        )
+    return commands
+
+
+def _either_order(sp: Any) -> Any:
+    """Terms of a commutative operator that differ in the order of operands only are equal. Rules make both orders, each
+    from another match; taken for two values, they would double with each operator above them."""
+    first, second, op, a, x, y, number = (egg.Var(sp, name) for name in ("e", "f", "op", "a", "x", "y", "n"))
+    body = [
+        egg.Eq(sp, first, egg.Call(sp, constructor(2), [op, a, x, y])),
+        egg.Eq(sp, second, egg.Call(sp, constructor(2), [op, a, y, x])),
+        egg.Fact(egg.Call(sp, "member", [egg.Lit(sp, egg.String(_COMMUTATIVE)), op, number])),
+    ]
+    return egg.RuleCommand(egg.Rule(sp, [egg.Union(sp, first, second)], body, "either order", RULES))

@@ -1,0 +1,354 @@
+"""Why a rule does not apply in a program: the deepest match of its left side that there is, and what it fails at.
+
+The left side is tried on every class of the saturated e-graph, node by node; what could be matched last before it failed
+tells most. Where all of it matches, the guard's conditions are asked one by one, with the values that they see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+from genrw.engine.egraph.encode import TYPE
+from genrw.engine.egraph.guard_evaluation import View
+from genrw.engine.egraph.stage import Saturated
+from genrw.engine.ir.enode import ENode
+from genrw.engine.ir.nodes import Module
+from genrw.engine.ir.types import Type
+from genrw.engine.language.expr import free_names, member_uses
+from genrw.engine.library.arities import Arities, rest_counts
+from genrw.engine.library.infer import TypeProblem, infer
+from genrw.engine.library.library import Library
+from genrw.engine.library.sides import conditions
+from genrw.engine.library.variants import Variant, nodes, pattern_operators, variants
+from genrw.grammar.diagnostics import Diagnostic, GenrwError
+from genrw.grammar.expr_tree import Call, Const, Expr, Name
+from genrw.grammar.rw_tree import AttributePattern, Binding, NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
+from genrw.grammar.source import Span
+
+_STEPS = 200_000
+"""How many nodes are tried at most."""
+_CHOICES = 256
+_WIDEST = 4
+_ALL_OF_IT = 1 << 30
+"""The depth of a match of all of a left side, guard included."""
+
+
+@dataclass
+class Failure:
+    """Where matching ended: after how many steps, at which part of the rule, and why."""
+
+    depth: int
+    span: Span
+    why: str
+
+
+@dataclass(frozen=True)
+class _Match:
+    """What names stand for so far, how many nodes are matched, and the first that is of those that rules replaced."""
+
+    classes: Mapping[str, int] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+    context: int | None = None
+    depth: int = 0
+    gone: tuple[OpPattern, int] | None = None
+
+    def with_class(self, name: str, number: int) -> _Match | None:
+        if self.classes.get(name, number) != number:
+            return None
+        return replace(self, classes={**self.classes, name: number})
+
+    def with_value(self, name: str, value: Any) -> _Match | None:
+        if name in self.values and self.values[name] != value:
+            return None
+        return replace(self, values={**self.values, name: value})
+
+
+def why_not(library: Library, rule: RuleDecl, graph: Saturated, module: Module) -> Diagnostic | None:
+    """What keeps a rule from applying to a module, alone in a graph of watched rules; None if it applied.
+
+    Whether it did is what the e-graph says, as everywhere. The search after a match only says why it did not.
+    """
+    if any(key.split("/")[0] == rule.name for key in graph.fired):
+        return None
+    search = _Search(library, rule, graph, module)
+    operators = frozenset(
+        name for side in (rule.left, rule.right) for n in nodes(side) for name in pattern_operators(n, rule, library)
+    )
+    counts = rest_counts(rule, library, Arities.up_to(_WIDEST), operators)
+    for variant in variants(rule, library, counts):
+        search.look(variant)
+    best = search.best
+    assert best is not None, "a left side has a root, at which it fails at the latest"
+    return Diagnostic(best.why, best.span, severity="note")
+
+
+class _Search:
+    def __init__(self, library: Library, rule: RuleDecl, graph: Saturated, module: Module) -> None:
+        self.library, self.rule, self.graph = library, rule, graph
+        self.types: dict[int, Type | None] = {
+            graph.class_of[graph.ids[id(node)]]: node.type for node in module.nodes if id(node) in graph.ids
+        }
+        self.best: Failure | None = None
+        self.steps = _STEPS
+
+    def look(self, variant: Variant) -> None:
+        """Look everywhere for what a variant matches, and note what the best match fails at."""
+        for number in self.graph.classes:
+            for match in self._pattern(variant.left, number, _Match(), variant):
+                if self._guard(variant, match):
+                    self._too_late(variant, match)
+
+    def _too_late(self, variant: Variant, match: _Match) -> None:
+        """All matches and the guard holds, and still the rule did nothing."""
+        if match.gone is None:
+            why = "all of it matches, but the right side is what is there already"
+            return self._fail(_ALL_OF_IT, variant.left.span, why)
+        pattern, number = match.gone
+        keys = {self.graph.rules[rule].split("/")[0] for rule in self.graph.why.get(number, ())}
+        by = [f"`{rule.name}`" for rule in self.library.rules if rule.name in keys and rule.replaces]
+        why = f"this `{pattern.op}` is replaced{' by ' + ', '.join(by) if by else ''} before all of the rest is there"
+        return self._fail(_ALL_OF_IT, pattern.op_span, why)
+
+    def _fail(self, depth: int, span: Span, why: str) -> None:
+        if self.best is None or depth > self.best.depth:
+            self.best = Failure(depth, span, why)
+
+    # ---- the left side
+
+    def _pattern(self, pattern: Pattern, number: int, match: _Match, variant: Variant) -> Iterator[_Match]:
+        self.steps -= 1
+        if self.steps < 0:
+            return
+        if isinstance(pattern, VarPattern):
+            found = match.with_class(pattern.name, number)
+            if found is None:
+                self._fail(match.depth, pattern.span, f"`{pattern.name}` stands for another value already")
+            yield from [found] if found is not None else []
+        elif isinstance(pattern, NumberPattern):
+            yield from self._number(pattern, number, match)
+        else:
+            yield from self._node(pattern, number, match, variant)
+
+    def _number(self, pattern: NumberPattern, number: int, match: _Match) -> Iterator[_Match]:
+        constant = next((n.number for n in self._members(number) if n.number is not None), None)
+        wanted = pattern.value
+        if constant is None:
+            self._fail(match.depth, pattern.span, f"a number is wanted here, and there is {self._shown(number)}")
+        elif isinstance(wanted, Name):
+            found = match.with_value(wanted.name, constant)
+            yield from [found] if found is not None else []
+        elif isinstance(wanted, Const) and wanted.value == constant:
+            yield match
+        else:
+            self._fail(match.depth, pattern.span, f"another number is here: {constant}")
+
+    def _node(self, pattern: OpPattern, number: int, match: _Match, variant: Variant) -> Iterator[_Match]:
+        options = pattern_operators(pattern, self.rule, self.library)
+        fitting = [n for n in self._members(number) if n.op in options and len(n.operands) == len(pattern.operands)]
+        if not fitting:
+            wanted = f"`{pattern.op}`" if len(options) == 1 else f"operator of `{pattern.op}`"
+            none = f"there is no {wanted} anywhere in the program at this stage"
+            here = f"no {wanted} is here: there is {self._shown(number)}"
+            self._fail(match.depth, pattern.op_span, here if match.depth else none)
+        for node in fitting:
+            gone = match.gone or (None if node in self.graph.classes.get(number, ()) else (pattern, number))
+            there = replace(match, depth=match.depth + 1, context=node.attributes, gone=gone)
+            found = self._attributes(pattern, node, there)
+            if found is not None and pattern.binds is not None:
+                found = found.with_class(pattern.binds, number)
+            if found is not None and len(options) > 1:
+                found = found.with_value(pattern.family or pattern.op, self._member(pattern, node.op))
+            if found is not None:
+                yield from self._operands(pattern.operands, node.operands, found, variant)
+
+    def _operands(
+        self, patterns: Sequence[Pattern], numbers: Sequence[int], match: _Match, variant: Variant
+    ) -> Iterator[_Match]:
+        if not patterns:
+            yield match
+            return
+        for found in self._pattern(patterns[0], numbers[0], match, variant):
+            yield from self._operands(patterns[1:], numbers[1:], found, variant)
+
+    def _member(self, pattern: OpPattern, name: str) -> str:
+        found = self.library.find(name)
+        return found[1] if pattern.family is not None and found is not None and found[1] is not None else name
+
+    def _attributes(self, pattern: OpPattern, node: ENode, match: _Match) -> _Match | None:
+        given = dict(self.graph.interner.attributes(node.attributes))
+        asked = {a.name for a in pattern.attributes}
+        found: _Match | None = match
+        for attribute in pattern.attributes:
+            if found is None:
+                return None
+            found = self._attribute(attribute, given.get(attribute.name), found)
+        if found is None or pattern.open_attributes:
+            return found
+        operator = self.library.operator(node.op)
+        context = self.graph.interner.context(node.attributes)
+        for name, value in given.items():
+            known = name in asked or name not in operator.defaults
+            if not known and operator.has_default(name, value, context) is False:
+                why = f"`{name}` is {_text(value)}, not its default: write `..` for any"
+                self._fail(match.depth, pattern.op_span, why)
+                return None
+        return found
+
+    def _attribute(self, attribute: AttributePattern, value: Any, match: _Match) -> _Match | None:
+        wanted = attribute.value
+        if wanted is None or isinstance(wanted, Name):
+            name = attribute.name if wanted is None else wanted.name
+            found = match.with_value(name, value)
+            if found is None:
+                self._fail(
+                    match.depth, attribute.span, f"`{name}` is {_text(match.values[name])} already, here {_text(value)}"
+                )
+            return found
+        try:
+            env = {**self.graph.interner.context(match.context or 0), **match.values}
+            fits = _list(self.library.scope.compile(wanted)(env)) == _list(value)
+        except (GenrwError, KeyError):
+            return match
+        if not fits:
+            self._fail(match.depth, attribute.span, f"`{attribute.name}` is {_text(value)} here")
+        return match if fits else None
+
+    # ---- the guard
+
+    def _guard(self, variant: Variant, match: _Match) -> bool:
+        """Do all conditions hold, for some choice of the alternatives?"""
+        env = self._environment(match)
+        total = len(list(nodes(variant.left)))
+        return any(self._holds(variant, {**env, **choice}, total) for choice in self._choices(variant, env))
+
+    def _environment(self, match: _Match) -> dict[str, Any]:
+        context = self.graph.interner.context(match.context or 0)
+        values = {name: self._value(number) for name, number in match.classes.items()}
+        return {**context, **values, **match.values}
+
+    def _value(self, number: int) -> View:
+        """A class as guards see it."""
+        facts = {name: known[number] for name, known in self.graph.facts.items() if number in known and name != TYPE}
+        return View(self._type(number), facts)
+
+    def _choices(self, variant: Variant, env: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        used = {n.op for n in nodes(variant.left)}
+        loops = [b for b in self.rule.for_ if b.name not in used]
+        yield from islice(self._alternatives(variant, loops, env), _CHOICES)
+
+    def _alternatives(
+        self, variant: Variant, loops: Sequence[Binding], env: Mapping[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        """All combinations of what loops run over; a later one may depend on an earlier one."""
+        if not loops:
+            yield {}
+            return
+        depth = len(list(nodes(variant.left)))
+        first, *others = loops
+        try:
+            values = self.library.scope.compile(first.value)({**env, **self._computed(variant, env)})
+        except (GenrwError, KeyError) as problem:
+            return self._fail(depth, first.value.span, f"this cannot be told here: {_said(problem)}")
+        if not values:
+            return self._fail(depth, first.value.span, f"there is nothing that `{first.name}` could be")
+        for value in values:
+            for chosen in self._alternatives(variant, others, {**env, first.name: value}):
+                yield {first.name: value, **chosen}
+
+    def _computed(self, variant: Variant, env: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of `with` that can be computed."""
+        values: dict[str, Any] = {}
+        for binding in variant.with_:
+            try:
+                values[binding.name] = self.library.scope.compile(binding.value)({**env, **values})
+            except (GenrwError, KeyError):
+                continue
+        return values
+
+    def _holds(self, variant: Variant, env: Mapping[str, Any], depth: int) -> bool:
+        whole = {**env, **self._computed(variant, env)}
+        for place, condition in enumerate(conditions(variant.guard), 1):
+            seen = _seen(condition, whole)
+            try:
+                holds = self.library.scope.compile(condition)(whole)
+            except (GenrwError, KeyError) as problem:
+                self._fail(depth + place, condition.span, f"this cannot be told here: {_said(problem)}{seen}")
+                return False
+            if holds is not True and isinstance(condition, Call) and condition.function == "is_constant":
+                found = _text(self.library.scope.compile(condition.args[0])(whole))
+                self._fail(depth + place, condition.span, f"another number is here: {found}")
+                return False
+            if holds is not True:
+                self._fail(depth + place, condition.span, f"this does not hold{seen}")
+                return False
+        return True
+
+    # ---- classes
+
+    def _members(self, number: int) -> list[ENode]:
+        return [*self.graph.classes.get(number, ()), *self.graph.replaced.get(number, ())]
+
+    def _shown(self, number: int) -> str:
+        """What a class holds, in words."""
+        names = dict.fromkeys(f"`{n.op}`" if n.number is None else str(n.number) for n in self._members(number))
+        return ", ".join(names) or "nothing"
+
+    def _type(self, number: int) -> Type | None:
+        if number not in self.types:
+            self.types[number] = None
+            told = self.graph.facts.get(TYPE, {}).get(number)
+            if told is not None:
+                self.types[number] = self.graph.interner.types[told]
+                return self.types[number]
+            known = (self._inferred(node) for node in self._members(number))
+            self.types[number] = next((type_ for type_ in known if type_ is not None), None)
+        return self.types[number]
+
+    def _inferred(self, node: ENode) -> Type | None:
+        if node.number is not None:
+            return Type("index", "int64")
+        operands = [self._type(o) for o in node.operands]
+        if any(type_ is None for type_ in operands):
+            return None
+        interner = self.graph.interner
+        given = interner.attributes(node.attributes)
+        try:
+            return infer(
+                self.library, node.op, given, [t for t in operands if t is not None], interner.context(node.attributes)
+            )
+        except (TypeProblem, GenrwError):
+            return None
+
+
+def _said(problem: GenrwError | KeyError) -> str:
+    return problem.diagnostics[0].message if isinstance(problem, GenrwError) else "it asks for what is not known"
+
+
+def _seen(condition: Expr, env: Mapping[str, Any]) -> str:
+    """The values that a condition sees."""
+    members = sorted(member_uses(condition))
+    told = [f"{name}.{member} is {_text(_member_of(env.get(name), member))}" for name, member in members]
+    bare = sorted(free_names(condition) - {name for name, _ in members})
+    told += [f"{name} is {_text(env[name])}" for name in bare if name in env and not isinstance(env[name], View)]
+    return f": {', '.join(told)}" if told else ""
+
+
+def _member_of(value: Any, member: str) -> Any:
+    try:
+        return value.member(member)
+    except (AttributeError, KeyError, GenrwError):
+        return "unknown"
+
+
+def _list(value: Any) -> Any:
+    """Attributes hold tuples where expressions hold lists."""
+    return [_list(v) for v in value] if isinstance(value, tuple | list) else value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_text, value))}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)

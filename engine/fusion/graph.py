@@ -1,0 +1,183 @@
+"""A tensor program as the plan search sees it: numbered values, what they cost, and where kernels can make them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from genrw.engine.fusion.compute_locations import ELEMENT, ELSEWHERE, ROW, Answer, Question, Space
+from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.ir.nodes import Module
+from genrw.engine.library.library import Library
+from genrw.engine.library.monoids import element_type
+from genrw.engine.programs.space import fold_axes
+
+Need = tuple[int, int]
+"""A value's number and that of the place where it is needed."""
+
+FLAT = -1
+"""The number of the space of kernels without reductions."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the cost of a kernel depends on: microseconds a launch, bytes and operations a microsecond."""
+
+    launch: float
+    bandwidth: float
+    rate: float
+
+    @classmethod
+    def of(cls, values: Mapping[str, float]) -> Machine:
+        """From a target's entries."""
+        return cls(values["launch_us"], values["bandwidth_gbs"] * 1000.0, values["gflops"] * 1000.0)
+
+
+class FusionGraph:
+    """Values are numbered, operands before users. Those that a kernel cannot make but only read are `given`.
+
+    Places are numbered too: a lane's own element and its row, and from 2 on those to which an operation at a place takes
+    an operand. `roots` says of each which of the first two it was reached from.
+
+    A graph has `questions` to the rules, and is complete when it has taken their answers (`answer`).
+    """
+
+    def __init__(self, module: Module, library: Library, machine: Machine) -> None:
+        self.module, self.machine = module, machine
+        self.nodes = list(module.nodes[:-1])
+        number = {id(node): i for i, node in enumerate(self.nodes)}
+        self.operands = [tuple(number[id(o)] for o in node.operands) for node in self.nodes]
+        self.results = tuple(dict.fromkeys(number[id(o)] for o in module.root.operands))
+        self.elements = [node.type.elements for node in self.nodes]
+        self.item = [DTYPES[element_type(node.type.dtype)].itemsize for node in self.nodes]
+        self.held = [node.type.dtype not in DTYPES for node in self.nodes]
+        self.bytes = [n * size for n, size in zip(self.elements, self.item, strict=True)]
+        self.users: list[list[int]] = [[] for _ in self.nodes]
+        for i, operands in enumerate(self.operands):
+            for operand in dict.fromkeys(operands):
+                self.users[operand].append(i)
+        boundary = {part: library.boundary(part).name for part in ("input", "constant")}
+        self.free = [n.op == boundary["constant"] and not isinstance(n.attribute("value"), tuple) for n in self.nodes]
+        self.given = [n.op in boundary.values() for n in self.nodes]
+        self.spaces: list[Space] = []
+        self.fold_space: dict[int, int] = {}
+        self.work = [self._work(i, library) for i in range(len(self.nodes))]
+        self.roots = [ELEMENT, ROW]
+        self.candidates = self._candidates()
+        self._elsewhere: dict[tuple[int, int, int], int] = {}
+        self._below: dict[int, _Below] = {}
+        self._homes: dict[tuple[int, int], tuple[int, ...]] = {}
+
+    def _work(self, i: int, library: Library) -> float:
+        """Operations for one element of a value; of a reduction, for one row. Notes the reductions' spaces."""
+        node = self.nodes[i]
+        if self.given[i]:
+            return 0.0
+        if library.role(node.op) != "fold":
+            return library.operator(node.op).fixed_cost or 1.0
+        space = Space.of(node.operands[0].type.lens, fold_axes(node, library))
+        if space not in self.spaces:
+            self.spaces.append(space)
+        self.fold_space[i] = self.spaces.index(space)
+        return space.elements / max(space.rows, 1)
+
+    def questions(self) -> list[Question]:
+        """Where operands have to be made, of every value and at every place where it might be."""
+        about = {FLAT: None} | dict(enumerate(self.spaces))
+        return [Question(self.module.name, self.nodes[i], place, about[space]) for i, place, space in self._asked()]
+
+    def answer(self, answers: Sequence[Answer | None]) -> None:
+        """Take the rules' answers to the questions, in order."""
+        self.answers = dict(zip(self._asked(), answers, strict=True))
+        self.needs = {key: answer.places for key, answer in self.answers.items() if answer is not None}
+        for i, place, space in self.candidates:
+            if self.given[i] or (i, place, space) in self.needs:
+                self._homes[i, space] = (*self._homes.get((i, space), ()), place)
+
+    def _asked(self) -> list[tuple[int, int, int]]:
+        return [candidate for candidate in self.candidates if not self.given[candidate[0]]]
+
+    def _candidates(self) -> list[tuple[int, int, int]]:
+        """Each value with the places, and the spaces they belong to, that have as many elements as it has."""
+        counts = [
+            (n, place, count)
+            for n, s in enumerate(self.spaces)
+            for place, count in ((ELEMENT, s.elements), (ROW, s.rows))
+        ]
+        fitting = {size: [(place, n) for n, place, count in counts if count == size] for size in {*self.elements}}
+        return [
+            (i, *where)
+            for i, size in enumerate(self.elements)
+            for where in ([] if i in self.fold_space else [(ELEMENT, FLAT)]) + fitting[size]
+        ]
+
+    def below(self, space: int, i: int, place: int) -> tuple[Need, ...] | None:
+        """What a value needs to be made at a place in a kernel of a space; None if no rule makes it there."""
+        return self.below_in(space)((i, place))
+
+    def below_in(self, space: int) -> Callable[[Need], tuple[Need, ...] | None]:
+        """What values need to be made in kernels of one space."""
+        known = self._below.get(space)
+        if known is None:
+            known = self._below[space] = _Below(self, space)
+        return known.__getitem__
+
+    def needed(self, space: int, i: int, place: int) -> tuple[Need, ...] | None:
+        """As `below`, found out anew."""
+        needs = self.needs.get((i, place, space) if place < ELSEWHERE else (i, ELEMENT, FLAT))
+        if needs is None:
+            return None
+        found = []
+        for position, (operand, there) in enumerate(zip(self.operands[i], needs, strict=True)):
+            if there == ELSEWHERE:
+                found.append((operand, self._taken(place, i, position)))
+            else:
+                found.append((operand, place if place >= ELSEWHERE else there))
+        return tuple(found)
+
+    def _taken(self, place: int, i: int, position: int) -> int:
+        """The place to which an operation takes an operand."""
+        key = (place, i, position)
+        number = self._elsewhere.get(key)
+        if number is None:
+            number = self._elsewhere[key] = len(self.roots)
+            self.roots.append(self.roots[place])
+        return number
+
+    def counts(self, space: int, output: int) -> tuple[int, int]:
+        """The elements and the rows of a kernel of a space that stores a value."""
+        if space == FLAT:
+            return self.elements[output], 0
+        return self.spaces[space].elements, self.spaces[space].rows
+
+    def time(self, moved: float, operations: float) -> float:
+        """The predicted time of a kernel that moves so many bytes, in microseconds."""
+        machine = self.machine
+        return machine.launch + max(moved / machine.bandwidth, operations / machine.rate)
+
+    def homes(self, i: int, space: int, elements: int) -> tuple[int, ...]:
+        """The places at which a kernel of a space, or a flat one of so many elements, can store a value.
+
+        Accumulators of several fields are held by lanes and workgroups only.
+        """
+        if self.held[i]:
+            return ()
+        if space == FLAT:
+            return (ELEMENT,) if self.elements[i] == elements else ()
+        return self._homes.get((i, space), ())
+
+    def name(self, i: int) -> str:
+        """How messages call a value."""
+        return self.nodes[i].name or self.nodes[i].op
+
+
+class _Below(dict[Need, "tuple[Need, ...] | None"]):
+    """What values need in kernels of one space, found out once."""
+
+    def __init__(self, graph: FusionGraph, space: int) -> None:
+        super().__init__()
+        self.graph, self.space = graph, space
+
+    def __missing__(self, need: Need) -> tuple[Need, ...] | None:
+        found = self[need] = self.graph.needed(self.space, *need)
+        return found

@@ -1,0 +1,1 @@
+"""Operators of another language as operators of this one, as `import` declarations say."""

@@ -1,0 +1,165 @@
+"""How many operands the terms of a stage can have.
+
+Most operators have a fixed number of operands. Of the others, only the numbers count that programs have and that rules
+make of them: a rule is spelled out for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from genrw.engine.ir.nodes import Module
+from genrw.engine.library.library import Library, Operator
+from genrw.engine.library.variants import directions, nodes, pattern_operators, rest_name, rest_owner
+from genrw.grammar.expr_tree import Name
+from genrw.grammar.rw_tree import OpPattern, Pattern, RuleDecl, VarPattern
+
+NARROW = 4
+"""Operands up to which terms and rules have one ruleset."""
+_SHARED = 2
+"""Up to so many operands, programs share engines, whatever numbers they have."""
+
+
+@dataclass(frozen=True)
+class Arities:
+    """The numbers of operands that terms can have: of operators that take any number, those in `found`, by name, or those
+    in `others` where the name is not there."""
+
+    found: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    others: frozenset[int] = frozenset()
+
+    @classmethod
+    def up_to(cls, most: int) -> Arities:
+        """Any number up to `most`."""
+        return cls(others=frozenset(range(most + 1)))
+
+    @cached_property
+    def key(self) -> frozenset[tuple[str, frozenset[int]]]:
+        """What tells them apart."""
+        return frozenset(self.found.items())
+
+    def of(self, name: str, operator: Operator | None) -> frozenset[int]:
+        """The numbers of operands of an operator."""
+        if operator is None:
+            return self.found.get(name, self.others)
+        if operator.variadic is None:
+            return frozenset({len(operator.fixed)})
+        return frozenset(n for n in self.found.get(name, self.others) if n >= len(operator.fixed))
+
+    def all(self, library: Library, operators: Iterable[str]) -> frozenset[int]:
+        """The numbers of operands of all terms of operators."""
+        return frozenset().union(*(self.of(name, declared(library, name)) for name in operators))
+
+
+def declared(library: Library, name: str) -> Operator | None:
+    """The operator of a name, None if there is none."""
+    found = library.find(name)
+    return found[0] if found is not None else None
+
+
+def program_arities(modules: Iterable[Module], library: Library) -> Arities:
+    """The numbers of operands that programs have of operators that take any number."""
+    pairs = {(node.op, len(node.operands)) for module in modules for node in module.nodes}
+    found: dict[str, set[int]] = {}
+    for name, count in pairs:
+        operator = declared(library, name)
+        if operator is None or operator.variadic is not None:
+            found.setdefault(name, set()).add(count)
+    return Arities({name: frozenset(counts) for name, counts in sorted(found.items())})
+
+
+def term_arities(library: Library, rules: Iterable[RuleDecl], present: Arities) -> Arities:
+    """The numbers of operands that terms can have where rules act on programs that have those `present`."""
+    makers = [(rule, left, right) for rule in rules for _, left, right in directions(rule)]
+    found = {name: set(counts) | _shared(name, counts, library) for name, counts in present.found.items()}
+    most = _most(library, makers, found)
+    size = -1
+    while size < (size := sum(map(len, found.values()))):
+        for rule, left, right in makers:
+            for name, count in list(_made(library, rule, left, right, found)):
+                if count <= most:
+                    found.setdefault(name, set()).add(count)
+    return Arities({name: frozenset(counts) for name, counts in sorted(found.items())})
+
+
+def rest_counts(
+    rule: RuleDecl, library: Library, arities: Arities, operators: frozenset[str]
+) -> tuple[tuple[int, ...], ...]:
+    """For each direction of a rule, how many operands its rest variable can stand for; 0 where it has none.
+
+    `arities` are the numbers of operands that terms have, `operators` those that can appear.
+    """
+    found = []
+    for _, left, _ in directions(rule):
+        rest = rest_name(left)
+        found.append((0,) if rest is None else tuple(_rest_counts(left, rest, rule, library, arities, operators)))
+    return tuple(found)
+
+
+def _rest_counts(
+    left: Pattern, rest: str, rule: RuleDecl, library: Library, arities: Arities, operators: frozenset[str]
+) -> list[int]:
+    """How many operands a rest variable can stand for: what the operators that it is an operand of take."""
+    owner = rest_owner(left, rest)
+    others = len(owner.operands) - 1
+    is_class = any(b.name == owner.op and isinstance(b.value, Name) for b in rule.for_)
+    names = pattern_operators(owner, rule, library)
+    counts = arities.all(library, names & operators if is_class else names)
+    return sorted(n - others for n in counts if n - others >= is_class)
+
+
+def _shared(name: str, counts: Iterable[int], library: Library) -> set[int]:
+    """The numbers of operands that count with some, so that programs share engines: with few operands, all of few."""
+    operator = declared(library, name)
+    least = len(operator.fixed) if operator is not None else 0
+    few = [n for n in counts if n <= NARROW]
+    return set(range(least, max(_SHARED, _power_of_two(max(few))) + 1)) if few else set()
+
+
+_Maker = tuple[RuleDecl, Pattern, Pattern]
+
+
+def _most(library: Library, makers: Iterable[_Maker], found: Mapping[str, set[int]]) -> int:
+    """How many operands terms may have that rules make longer and longer."""
+    most = 0
+    for rule, left, _ in makers:
+        rest = rest_name(left)
+        if rest is not None:
+            matched = [
+                n for name in pattern_operators(rest_owner(left, rest), rule, library) for n in found.get(name, ())
+            ]
+            most = max([most, *matched])
+        most = max([most, *(len(node.operands) for node in nodes(left))])
+    return _power_of_two(most)
+
+
+def _power_of_two(number: int) -> int:
+    """The next power of two that is no smaller; 0 for 0."""
+    return 1 << (number - 1).bit_length() if number > 0 else 0
+
+
+def _made(
+    library: Library, rule: RuleDecl, left: Pattern, right: Pattern, found: Mapping[str, set[int]]
+) -> Iterator[tuple[str, int]]:
+    """The operators that take any number of operands and that a rule makes, with the numbers that they have."""
+    rest = rest_name(left)
+    counts = {0}
+    if rest is not None:
+        owner = rest_owner(left, rest)
+        known = Arities({name: frozenset(numbers) for name, numbers in found.items()})
+        matched = (known.of(name, declared(library, name)) for name in pattern_operators(owner, rule, library))
+        others = len(owner.operands) - 1
+        counts = {n - others for n in frozenset().union(*matched) if n >= others}
+    for node in nodes(right):
+        spread = sum(_is_spread(operand) for operand in node.operands)
+        for name in pattern_operators(node, rule, library):
+            operator = declared(library, name)
+            if operator is None or operator.variadic is not None:
+                yield from ((name, len(node.operands) + spread * (n - 1)) for n in sorted(counts))
+
+
+def _is_spread(operand: Pattern) -> bool:
+    """Does a template's operand stand for one of each rest operand?"""
+    return isinstance(operand, (VarPattern, OpPattern)) and operand.rest

@@ -1,0 +1,378 @@
+"""The declarations of a set of rule files, looked up by name: operators, monoids, targets, classes, rules, stages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property, partial
+from typing import Any
+
+from genrw.engine.language.expr import Evaluator, compile_expr
+from genrw.engine.language.functions import Function
+from genrw.engine.library.context import EMPTY, Record
+from genrw.grammar.diagnostics import GenrwError, error
+from genrw.grammar.expr_tree import Call, Const, Expr, Name
+from genrw.grammar.rw_tree import (
+    AttributeDecl,
+    DefineDecl,
+    ImportDecl,
+    LetDecl,
+    MonoidDecl,
+    OpDecl,
+    OperandDecl,
+    OpPattern,
+    RuleDecl,
+    RuleFile,
+)
+from genrw.grammar.source import Span
+
+ROLES = {
+    "pointwise": "computes each element from the operands' elements at the same index",
+    "array": "computes all elements of a lane's arrays at once; what is one value stands beside each of them",
+    "fold": "combines many elements into one with a monoid: the whole row, or a lane's, wave's or block's share",
+    "index_map": "its element at an index is its operand's element at another index",
+    "element": "a tensor's element at an index; its parts are the tensor and the index",
+    "made": "a tensor as far as a kernel makes it; its parts are the tensor and the place where",
+    "place": "where a kernel makes a value: at a lane's own element, in its row, or elsewhere",
+    "read": "reads memory",
+    "write": "writes memory; its parts are the buffer, the index and the value",
+    "alloc": "reserves workgroup memory",
+    "sync": "needs all lanes of a wave or block to reach it together; no other operator's text has lanes meet",
+    "index_leaf": "an index that depends on which lane, wave or group runs, or on a loop's step",
+    "kernel": "stands for a whole kernel; its attributes are the kernel's schedule",
+    "boundary": "where a program meets its surroundings: inputs, constants, results, calls",
+}
+
+
+PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "fold": (("operand",),),
+    "index_map": (("operand",), ("scattered",)),
+    "element": (("operand",), ("operand",)),
+    "made": (("operand",), ("operand",)),
+    "place": (("element", "in_row", "elsewhere"),),
+    "read": (("operand",), ("operand",)),
+    "write": (("operand",), ("operand",), ("operand",)),
+    "sync": (("wave", "block"),),
+    "index_leaf": (("attribute",), ("attribute",), ("attribute",)),
+    "boundary": (("input", "constant", "scalar", "number", "result", "effects", "call"), ("kernel",)),
+}
+"""What the parts of a role may be, in order: an operand, an attribute, or one of some words."""
+LEAST_PARTS = {"fold": 1, "element": 2, "made": 2, "place": 1, "read": 2, "write": 2, "sync": 1, "boundary": 1}
+"""How many parts of a role have to be named."""
+NOWHERE = "nowhere"
+"""What stands for no stage where an operator says at which it may be."""
+LAUNCH_PARTS = ("call", "kernel")
+"""The parts of the operator by which a main module calls its kernels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """What expressions of a library may call: its `let` helpers and the functions on its monoids."""
+
+    lets: Mapping[str, LetDecl]
+    functions: Mapping[str, Function]
+
+    def compile(self, expr: Expr) -> Evaluator:
+        return compile_expr(expr, self.lets, self.functions)
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """A declared operator, compiled. `family` is the placeholder of a family's name, "op" in `reduce_{op}`."""
+
+    decl: OpDecl
+    scope: Scope
+
+    @property
+    def name(self) -> str:
+        return self.decl.name
+
+    @property
+    def role(self) -> str | None:
+        return self.decl.role
+
+    @cached_property
+    def attributes(self) -> dict[str, AttributeDecl]:
+        return {a.name: a for a in self.decl.attributes}
+
+    @cached_property
+    def variadic(self) -> OperandDecl | None:
+        """The operand that stands for any number, if the last one does."""
+        operands = self.decl.operands
+        return operands[-1] if operands and operands[-1].variadic else None
+
+    @cached_property
+    def fixed(self) -> tuple[OperandDecl, ...]:
+        """The operands that are always there."""
+        return self.decl.operands[:-1] if self.variadic else self.decl.operands
+
+    def operand(self, position: int) -> OperandDecl:
+        """The declaration of the operand at a position."""
+        if position < len(self.fixed):
+            return self.fixed[position]
+        assert self.variadic is not None
+        return self.variadic
+
+    @cached_property
+    def monoid_name(self) -> str | None:
+        """What names the monoid that the operator folds with: an attribute, or the placeholder of its family."""
+        if self.decl.family is not None and self.decl.family_type == "monoid":
+            return self.decl.family
+        return next((a.name for a in self.decl.attributes if a.type == "monoid"), None)
+
+    @cached_property
+    def defaults(self) -> dict[str, Evaluator]:
+        """The attributes' defaults, as functions of the context."""
+        return {a.name: self.scope.compile(a.default) for a in self.decl.attributes if a.default is not None}
+
+    def has_default(self, name: str, value: Any, names: Mapping[str, Any]) -> bool | None:
+        """Is an attribute's value its default? `names` are those that defaults may use; None if more is needed."""
+        if name not in self.defaults:
+            return False
+        try:
+            return bool(self.defaults[name](names) == value)
+        except (GenrwError, KeyError):
+            return None
+
+    @cached_property
+    def result_sort(self) -> str | None:
+        """The sort of the result, None for pointwise operators, whose result is of their operands' sort."""
+        return self.decl.result.function if isinstance(self.decl.result, Call) else None
+
+    @cached_property
+    def result_args(self) -> tuple[Evaluator, ...]:
+        """What computes the parts of the result type."""
+        result = self.decl.result
+        args: tuple[Expr, ...] = result.args if isinstance(result, Call) else (result,)
+        return tuple(self.scope.compile(arg) for arg in args)
+
+    @cached_property
+    def result_dtype(self) -> str:
+        """For pointwise operators: the dtype variable, dtype or dtype attribute that is the result's."""
+        result = self.decl.result
+        if not isinstance(result, Name):
+            raise error("a result is an element type, or a call such as `tensor(T, lens)`", result.span)
+        return result.name
+
+    @cached_property
+    def requirements(self) -> tuple[tuple[Evaluator, str], ...]:
+        return tuple((self.scope.compile(r.condition), r.message) for r in self.decl.requires)
+
+    @cached_property
+    def domain(self) -> tuple[Evaluator, ...]:
+        """What computes whether values are those that the operator is for."""
+        return tuple(self.scope.compile(condition) for condition in self.decl.domain)
+
+    @cached_property
+    def cost(self) -> Evaluator | None:
+        return self.scope.compile(self.decl.cost) if self.decl.cost is not None else None
+
+    @cached_property
+    def terms(self) -> dict[str, Evaluator]:
+        """What the cost is made of, by name, as functions of the attributes and the context."""
+        return {t.name: self.scope.compile(t.value) for t in self.decl.terms}
+
+    @cached_property
+    def fixed_cost(self) -> float | None:
+        """The cost of operators whose cost is a number or not given; None where it depends on the kernel."""
+        cost = self.decl.cost
+        if cost is None:
+            return 1.0
+        return float(cost.value) if isinstance(cost, Const) and isinstance(cost.value, (int, float)) else None
+
+    def legal_at(self, stage: str) -> bool:
+        """May the stage's output hold this operator?"""
+        return not self.decl.stages or stage in self.decl.stages
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A machine to compile for. `values` holds its own and its inherited entries, evaluated."""
+
+    name: str
+    values: Mapping[str, Any]
+
+    def member(self, name: str) -> object:
+        return self.values[name]
+
+
+def _unscheduled(listing: Span, name: str) -> GenrwError:
+    """The error for what a schedule lacks, in a program that was written behind the choice of its schedule."""
+    return error(
+        f"lowering this program takes a schedule with `{name}`",
+        listing,
+        f"begin it with a header: @module NAME [stage=…, schedule={{{name}=…, …}}]",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Library:
+    """Everything that a set of `.rw` files declares. `foreign` names the operators that did not come with genrw."""
+
+    files: tuple[RuleFile, ...]
+    operators: Mapping[str, Operator]
+    families: tuple[Operator, ...]
+    monoids: Mapping[str, MonoidDecl]
+    targets: Mapping[str, Target]
+    scope: Scope
+    classes: Mapping[str, frozenset[str]]
+    stages: tuple[str, ...]
+    rules: tuple[RuleDecl, ...]
+    imports: Mapping[str, tuple[ImportDecl, ...]] = field(default_factory=dict)
+    defines: Mapping[str, DefineDecl] = field(default_factory=dict)
+    digest: str = ""
+    foreign: frozenset[str] = frozenset()
+    _found: dict[str, tuple[Operator, str | None] | None] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def written_rules(self) -> tuple[RuleDecl, ...]:
+        """The rules as their files have them: `rules` are spelled out."""
+        return tuple(d for file in self.files for d in file.declarations if isinstance(d, RuleDecl))
+
+    def shares_terms(self, other: Library) -> bool:
+        """Do the libraries differ in nothing but their rules? So it is of one that another was taken over from."""
+        return self.operators is other.operators
+
+    def find(self, name: str) -> tuple[Operator, str | None] | None:
+        """The operator of a name and, for one of a family, the member's name (`reduce_sum`: "sum")."""
+        if name not in self._found:
+            self._found[name] = self._find(name)
+        return self._found[name]
+
+    def _find(self, name: str) -> tuple[Operator, str | None] | None:
+        if name in self.operators:
+            return self.operators[name], None
+        for family in self.families:
+            before, after = family_affixes(family.name)
+            member = name[len(before) : len(name) - len(after)]
+            if name.startswith(before) and name.endswith(after) and member in self.monoids:
+                return family, member
+        return None
+
+    def operator(self, name: str) -> Operator:
+        """The operator of a name that is known to be declared."""
+        found = self.find(name)
+        assert found is not None, name
+        return found[0]
+
+    def part(self, name: str, place: int) -> int:
+        """The position of the operand that plays a part of an operator's role: 0 is the buffer that a write fills."""
+        decl = self.operator(name).decl
+        return [o.name for o in decl.operands].index(decl.role_parts[place])
+
+    def role(self, name: str) -> str | None:
+        """The role of an operator."""
+        return self.operator(name).role
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Every operator name, families written out."""
+        return tuple(self.operators) + tuple(n for f in self.families for n in self.family_members(f))
+
+    def family_members(self, family: Operator) -> tuple[str, ...]:
+        before, after = family_affixes(family.name)
+        return tuple(f"{before}{member}{after}" for member in self.monoids)
+
+    def boundary(self, part: str) -> Operator:
+        """The operator that plays a part at the program's boundary: input, constant, number, result, effects, call."""
+        found = self._boundaries.get(part)
+        if found is None:
+            raise error(f"no operator has the role `boundary({part})`", remedy="declare one")
+        return found
+
+    @cached_property
+    def _boundaries(self) -> dict[str, Operator]:
+        boundaries = (op for op in self.operators.values() if op.role == "boundary")
+        return {part: op for op in boundaries for part in op.decl.role_parts[:1]}
+
+    @cached_property
+    def element_operators(self) -> frozenset[str]:
+        """The operators that take one element of a tensor."""
+        return frozenset(op.name for op in self.operators.values() if op.role == "element")
+
+    @cached_property
+    def launch(self) -> Operator:
+        """The operator by which a main module calls a kernel; GenrwError if there is none."""
+        calls = (op for op in self.operators.values() if op.role == "boundary" and op.decl.role_parts == LAUNCH_PARTS)
+        found = next(calls, None)
+        if found is None:
+            raise error(f"no operator has the role `boundary({', '.join(LAUNCH_PARTS)})`", remedy="declare one")
+        return found
+
+    @cached_property
+    def fusing_stage(self) -> str | None:
+        """The stage that cuts programs into kernels: the first whose rules say what kernels make; None without any."""
+        made = {op.name for op in self.operators.values() if op.role == "made"}
+        asking = [r for r in self.rules if isinstance(r.left, OpPattern) and r.left.op in made]
+        named = {stage for rule in asking for stage in rule.stages}
+        return next((stage for stage in self.stages if stage in named), None)
+
+    @cached_property
+    def lane_stages(self) -> tuple[str, ...]:
+        """The stages at which there are values of lanes: from the first on whose rules take elements of tensors."""
+        roots = [(r.left.op, r.stages) for r in self.rules if isinstance(r.left, OpPattern)]
+        named = {stage for op, stages in roots if op in self.element_operators for stage in stages}
+        first = next((place for place, stage in enumerate(self.stages) if stage in named), len(self.stages))
+        return self.stages[first:]
+
+    def target(self, name: str) -> Target:
+        """A target by name; GenrwError if there is none."""
+        if name not in self.targets:
+            raise error(f"unknown target `{name}`", remedy=f"targets are {', '.join(self.targets)}")
+        return self.targets[name]
+
+    def suggest(self, name: str) -> str | None:
+        """A remedy that names a similar operator, or None."""
+        close = get_close_matches(name, self.names, n=1)
+        return f"did you mean `{close[0]}`?" if close else None
+
+    @cached_property
+    def kernel_operators(self) -> tuple[Operator, ...]:
+        """The operators that stand for kernels: their attributes are kernels' schedules."""
+        return tuple(op for op in self.operators.values() if op.role == "kernel")
+
+    @cached_property
+    def schedule_defaults(self) -> Mapping[str, Any]:
+        """What entries of a schedule are where it does not say: the constant defaults of kernels' attributes."""
+        declared = [a for op in self.kernel_operators for a in op.decl.attributes]
+        return {a.name: a.default.value for a in declared if isinstance(a.default, Const)}
+
+    def told_schedule(self, schedule: Mapping[str, Any]) -> dict[str, Any]:
+        """A schedule without the entries that say what they are by default."""
+        return {k: v for k, v in schedule.items() if k not in self.schedule_defaults or v != self.schedule_defaults[k]}
+
+    def schedule_record(self, schedule: Mapping[str, Any], listing: Span | None = None) -> Record:
+        """A kernel's schedule as rules see it; without entries where there is none. `listing` is the text of a program
+        that begins behind the choice of its schedule: what the schedule lacks is missing there."""
+        absent = partial(_unscheduled, listing) if listing is not None else None
+        if schedule:
+            return Record.of({**self.schedule_defaults, **schedule}, absent)
+        return EMPTY if absent is None else Record.of({}, absent)
+
+    def is_scheduled(self, stage: str) -> bool:
+        """Do programs at a stage have a schedule?"""
+        chosen = [self.stages.index(s) for op in self.kernel_operators for s in op.decl.stages if s in self.stages]
+        return stage in self.stages and bool(chosen) and self.stages.index(stage) >= max(chosen)
+
+    def members_of(self, class_name: str) -> frozenset[str] | None:
+        """The operators of a class or role; None if there is no such class."""
+        if class_name in self.classes:
+            return self.classes[class_name]
+        return self._by_role[class_name] if class_name in ROLES else None
+
+    @cached_property
+    def _by_role(self) -> dict[str, frozenset[str]]:
+        """The operators of each role."""
+        return {role: frozenset(name for name in self.names if self.role(name) == role) for role in ROLES}
+
+
+_PLACEHOLDER = re.compile(r"\{(\w*)\}")
+
+
+def family_affixes(name: str) -> tuple[str, str]:
+    """What stands before and after the placeholder of a family's name."""
+    match = _PLACEHOLDER.search(name)
+    assert match is not None, name
+    return name[: match.start()], name[match.end() :]

@@ -1,0 +1,146 @@
+"""What the expression language may ask about monoids, and the types they accumulate in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from genrw.engine.ir.dtypes import in_class
+from genrw.engine.language.expr import compile_expr
+from genrw.engine.language.functions import Function, Misuse, declare
+from genrw.grammar.expr_tree import Call, Expr, Name
+from genrw.grammar.rw_tree import MonoidDecl
+
+ELEMENT = "T"
+"""The name of the elements' type in a monoid's declaration."""
+_USUAL_BOUND = "number"
+"""What elements are where a monoid does not say."""
+_SELECTING = ("min", "max")
+
+
+def bound(monoid: MonoidDecl) -> str:
+    """The class of types, or the type, that a monoid's elements are of."""
+    return dict(monoid.where).get(ELEMENT, _USUAL_BOUND)
+
+
+def folds(monoid: MonoidDecl, dtype: str) -> bool:
+    """May elements of a type, or accumulators (`NAME.dtype`), be folded with a monoid?"""
+    owner, _, element = dtype.rpartition(".")
+    return owner in ("", monoid.name) and in_class(element, bound(monoid))
+
+
+def accumulate_type(monoid: MonoidDecl, dtype: str) -> str:
+    """The element type in which a fold over `dtype` computes."""
+    for compute, dtypes in monoid.accumulate:
+        if dtype in dtypes:
+            return compute
+    return dtype
+
+
+def accumulator(monoid: MonoidDecl, dtype: str) -> str:
+    """The type of the accumulator: the element type, or `NAME.dtype` for a monoid with several fields.
+
+    An accumulator's own type stands for its elements'.
+    """
+    return f"{monoid.name}.{element_type(dtype)}" if monoid.carry else dtype
+
+
+def field_types(monoid: MonoidDecl, dtype: str) -> tuple[str, ...]:
+    """The types of an accumulator's fields, none where it is one value of the elements' type."""
+    return tuple(element_type(dtype) if kind == "T" else kind for _, kind in monoid.carry)
+
+
+def element_type(accumulator_type: str) -> str:
+    """The element type that an accumulator type belongs to."""
+    return accumulator_type.rpartition(".")[2]
+
+
+def result_type(monoid: MonoidDecl, dtype: str) -> str:
+    """The element type of the fold's result."""
+    return monoid.result or dtype
+
+
+def identity_value(monoid: MonoidDecl, dtype: str) -> float:
+    """The value a fold starts from, of a monoid that carries one value."""
+    if monoid.carry:
+        raise Misuse(f"the identity of `{monoid.name}` is not one value")
+    value: float = compile_expr(monoid.identity[0].value, {}, {})({"type": dtype})
+    return value
+
+
+def selects(monoid: MonoidDecl) -> bool:
+    """Is what two accumulators combine to always one of them, by `min` and `max`? Such a fold rounds nothing."""
+    return not monoid.carry and not monoid.element and _selects(monoid.combine[0].value)
+
+
+def _selects(expr: Expr) -> bool:
+    if isinstance(expr, Call):
+        return expr.function in _SELECTING and all(_selects(a) for a in expr.args)
+    return isinstance(expr, Name)
+
+
+def monoid_functions(monoids: Mapping[str, MonoidDecl]) -> dict[str, Function]:
+    """The functions on monoids' names."""
+
+    def find(name: str) -> MonoidDecl:
+        if name not in monoids:
+            raise Misuse(f"`{name}` is not a monoid")
+        return monoids[name]
+
+    functions = (
+        declare(
+            "carries(op: string) -> bool",
+            lambda op: bool(find(op).carry or find(op).element),
+            "Whether elements are mapped to another accumulator before they are combined.",
+        ),
+        declare(
+            "finishes(op: string) -> bool",
+            lambda op: find(op).finish is not None,
+            "Whether the accumulator is mapped to the result.",
+        ),
+        declare(
+            "selects(op: string) -> bool",
+            lambda op: selects(find(op)),
+            "Whether what two accumulators combine to is one of them, by `min` and `max`.",
+        ),
+        declare(
+            "folds(op: string, dtype: string) -> bool",
+            lambda op, dtype: folds(find(op), dtype),
+            "Whether elements of a type, or accumulators, may be folded with a monoid.",
+        ),
+        declare(
+            "identity_value(op: string, dtype: dtype) -> number",
+            lambda op, dtype: identity_value(find(op), dtype),
+            "The value a fold over a type starts from, of a monoid that carries one value.",
+        ),
+        declare(
+            "accumulate_type(op: string, dtype: string) -> string",
+            lambda op, dtype: accumulate_type(find(op), dtype),
+            "The element type in which a fold over a type computes.",
+        ),
+        declare(
+            "accumulator(op: string, dtype: string) -> string",
+            lambda op, dtype: accumulator(find(op), dtype),
+            "The type of the accumulator for elements of a type.",
+        ),
+        declare(
+            "field_names(op: string) -> list",
+            lambda op: tuple(name for name, _ in find(op).carry),
+            "The fields that a monoid carries; none where it carries one value.",
+        ),
+        declare(
+            "field_types(op: string, dtype: string) -> list",
+            lambda op, dtype: field_types(find(op), dtype),
+            "The types of the fields that a monoid carries for elements of a type; none where it carries one value.",
+        ),
+        declare(
+            "element_type(accumulator: string) -> string",
+            element_type,
+            "The element type that an accumulator type belongs to.",
+        ),
+        declare(
+            "result_type(op: string, dtype: string) -> string",
+            lambda op, dtype: result_type(find(op), element_type(dtype)),
+            "The element type of the fold's result.",
+        ),
+    )
+    return {f.name: f for f in functions}

@@ -1,0 +1,396 @@
+"""Rules checked before they run: names, attributes, operand counts, variables, guards."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+
+from genrw.engine.egraph.encode import FACTS
+from genrw.engine.egraph.guard_evaluation import copied_from
+from genrw.engine.ir.types import TYPE_MEMBERS
+from genrw.engine.language.expr import check_expr, free_names
+from genrw.engine.language.expr_walk import did_you_mean
+from genrw.engine.library.constants import spelled_out
+from genrw.engine.library.context import CONTEXT_NAMES
+from genrw.engine.library.defaults import nameless
+from genrw.engine.library.definitions import TermFunctions, definition_rules, term_expressions
+from genrw.engine.library.library import Library, Operator, family_affixes
+from genrw.engine.library.variants import POSITION, leaves, nodes
+from genrw.engine.lint.check_names import check_names
+from genrw.engine.programs.build import attribute_problem
+from genrw.engine.programs.space import SPACE_MEMBERS
+from genrw.grammar.diagnostics import Diagnostic, GenrwError
+from genrw.grammar.expr_tree import Binary, Const, Expr, ListExpr, Member, Name, Unary, walk_free
+from genrw.grammar.rw_tree import (
+    AttributePattern,
+    DefineDecl,
+    NumberPattern,
+    OpDecl,
+    OpPattern,
+    Pattern,
+    RuleDecl,
+    VarPattern,
+)
+from genrw.grammar.source import Span
+
+_CONDITIONS = ("and", "or")
+_MOST_SWAPPED = 8
+VALUE_MEMBERS = frozenset(FACTS) | TYPE_MEMBERS
+"""What may be asked of a matched value."""
+
+
+def check_rules(library: Library, rules: Iterable[RuleDecl]) -> list[Diagnostic]:
+    """All findings on the rules, in their order."""
+    return [finding for rule in rules for finding in _RuleCheck(library, rule).findings()]
+
+
+def check_definitions(library: Library, op: OpDecl) -> list[Diagnostic]:
+    """All findings on what an operator is said to be made of."""
+    try:
+        expanded = TermFunctions(library.defines).operator(op)
+        rules = definition_rules(library, expanded, False)
+    except GenrwError as problem:
+        return list(problem.diagnostics)
+    return [finding for rule in rules for finding in _RuleCheck(library, rule).of_definition()]
+
+
+def check_term_function(library: Library, define: DefineDecl) -> list[Diagnostic]:
+    """All findings on a term function."""
+    span = define.name_span
+    operands = tuple(VarPattern(name, span=span) for name in define.operands)
+    attributes = tuple(AttributePattern(name, None, span) for name in define.attributes)
+    left = OpPattern(define.name, attributes, operands, span=span, op_span=span)
+    try:
+        term = TermFunctions(library.defines).pattern(define.term)
+    except GenrwError as problem:
+        return list(problem.diagnostics)
+    rule = RuleDecl(define.name, library.stages[0] if library.stages else None, left, term, name_span=span)
+    found = list(_RuleCheck(library, rule).of_term())
+    named = [*define.operands, *define.attributes]
+    used = {leaf.name for leaf in leaves(define.term) if isinstance(leaf, VarPattern)}
+    used |= {name for expr in term_expressions(define.term) for name in free_names(expr)}
+    used |= {n.family for n in nodes(define.term) if n.family is not None}
+    for name in named:
+        if name not in used:
+            found.append(Diagnostic(f"`{name}` of `{define.name}` is never used", span, "leave it out"))
+        if named.count(name) > 1:
+            found.append(Diagnostic(f"`{define.name}` has two parameters of one name", span, "rename one"))
+    return found
+
+
+class _RuleCheck:
+    def __init__(self, library: Library, rule: RuleDecl) -> None:
+        self.library, self.rule = library, rule
+        self.functions = TermFunctions(library.defines)
+        self.classes = {
+            b.name for b in rule.for_ if isinstance(b.value, Name) and library.members_of(b.value.name) is not None
+        }
+
+    def findings(self) -> Iterator[Diagnostic]:
+        taken = list(check_names(self.library, self.rule))
+        yield from taken
+        if taken:
+            return
+        yield from self._stages()
+        try:
+            rule = self.rule = self.functions.rule(self.rule)
+        except GenrwError as problem:
+            yield from problem.diagnostics
+            return
+        if not isinstance(rule.left, OpPattern):
+            yield Diagnostic("the left side is a variable, which matches everything", rule.left.span)
+            return
+        sides = [(rule.left, rule.right)] + ([(rule.right, rule.left)] if rule.both_ways else [])
+        for left, right in sides:
+            structure = [*self._patterns(left, True), *self._patterns(right, False), *self._copies(left, right)]
+            yield from structure
+            if not structure:
+                yield from self._bound(left, right)
+                yield from self._orders(left)
+        yield from self._numbers()
+        yield from self._unused()
+        yield from self._guard()
+
+    def of_definition(self) -> Iterator[Diagnostic]:
+        """What is wrong with a rule that no author wrote, as it says what an operator is made of."""
+        yield from self.of_term()
+        yield from self._numbers()
+        yield from self._guard()
+
+    def of_term(self) -> Iterator[Diagnostic]:
+        """What is wrong with the right side alone."""
+        structure = list(self._patterns(self.rule.right, False))
+        yield from structure or self._bound(self.rule.left, self.rule.right)
+
+    def _numbers(self) -> Iterator[Diagnostic]:
+        """Numbers that stand for constants of a type that nothing tells."""
+        try:
+            spelled_out(self.rule, self.library)
+        except GenrwError as problem:
+            yield from problem.diagnostics
+
+    def _stages(self) -> Iterator[Diagnostic]:
+        stages = self.rule.stages
+        if not stages:
+            yield Diagnostic("the rule belongs to no stage", self.rule.name_span, "write `stage NAME` above it")
+        for stage in stages:
+            if stage not in self.library.stages:
+                known = ", ".join(self.library.stages)
+                yield Diagnostic(f"there is no stage `{stage}`", self.rule.name_span, f"stages are {known}")
+
+    # ---- the shape of patterns and templates
+
+    def _patterns(self, pattern: Pattern, left: bool) -> Iterator[Diagnostic]:
+        for node in nodes(pattern):
+            if node.op in self.classes:
+                continue
+            operator = self._operator(node)
+            if operator is None:
+                remedy = self.library.suggest(node.op)
+                yield Diagnostic(f"unknown operator `{node.op}`", node.op_span, remedy)
+                continue
+            yield from self._operand_count(node, operator)
+            yield from self._attributes(node, operator, left)
+
+    def _operator(self, node: OpPattern) -> Operator | None:
+        if node.family is None:
+            found = self.library.find(node.op)
+            return found[0] if found is not None else None
+        affixes = family_affixes(node.op)
+        return next((f for f in self.library.families if family_affixes(f.name) == affixes), None)
+
+    def _operand_count(self, node: OpPattern, operator: Operator) -> Iterator[Diagnostic]:
+        rest = any(isinstance(o, (VarPattern, OpPattern)) and o.rest for o in node.operands)
+        count, least = len(node.operands) - rest, len(operator.fixed)
+        if rest and operator.variadic is not None:
+            return
+        if (count == least and not rest) or (count >= least and operator.variadic is not None):
+            return
+        many = "or more " if operator.variadic is not None else ""
+        yield Diagnostic(
+            f"`{node.op}` takes {least} {many}operand{'' if least == 1 else 's'}, not {len(node.operands)}",
+            node.span,
+        )
+
+    def _attributes(self, node: OpPattern, operator: Operator, left: bool) -> Iterator[Diagnostic]:
+        given: set[str] = set()
+        for attribute in node.attributes:
+            if attribute.name not in operator.attributes:
+                names = ", ".join(operator.attributes) or "none"
+                yield Diagnostic(f"`{node.op}` has no attribute `{attribute.name}`", attribute.span, f"it has {names}")
+            if attribute.name in given:
+                yield Diagnostic(f"`{attribute.name}` is given twice", attribute.span, "remove one")
+            given.add(attribute.name)
+            yield from self._constant(node, operator, attribute)
+        if node.open_attributes:
+            return
+        for name, missing in nameless(node, operator, self.library):
+            message = f"`{name}` of `{node.op}` follows from its `{missing}`, which has no name here"
+            remedy = (
+                f"write `{name}=…`" if not left else f"bind `{name}`, write `..`, or name the operand: `{missing}@…`"
+            )
+            yield Diagnostic(message, node.op_span, remedy)
+        for name, decl in operator.attributes.items():
+            if name not in given and decl.default is None:
+                remedy = f"bind `{name}`, or write `..`" if left else f"write `{name}=…`"
+                yield Diagnostic(f"`{node.op}` needs its attribute `{name}` here", node.op_span, remedy)
+
+    def _constant(self, node: OpPattern, operator: Operator, attribute: AttributePattern) -> Iterator[Diagnostic]:
+        """A constant has the kind of its attribute."""
+        decl, value = operator.attributes.get(attribute.name), constant_of(attribute.value)
+        problem = attribute_problem(self.library, decl.type, value) if decl is not None and value is not None else None
+        if problem is not None:
+            yield Diagnostic(f"`{attribute.name}` of `{node.op}` {problem}", attribute.span, "write one of that kind")
+
+    def _orders(self, left: Pattern) -> Iterator[Diagnostic]:
+        """A pattern is spelled out in all orders of commutative operands: too many of them are refused."""
+        found = [(node, self._operator(node)) for node in nodes(left)]
+        swapped = [node for node, operator in found if operator is not None and operator.decl.commutative]
+        if len(swapped) > _MOST_SWAPPED:
+            message = f"the pattern has {len(swapped)} commutative operators, which match in 2^{len(swapped)} orders"
+            yield Diagnostic(message, swapped[_MOST_SWAPPED].span, "match fewer at a time, by several rules")
+
+    def _copies(self, left: Pattern, right: Pattern) -> Iterator[Diagnostic]:
+        """`..` of a template takes over the attributes of a matched operator."""
+        matched = list(nodes(left))
+        for node in nodes(right):
+            if node.open_attributes and copied_from(matched, node) is None:
+                message = f"`..` copies the attributes of a matched `{node.op}`, but the left side has none"
+                yield Diagnostic(message, node.op_span, "list the attributes")
+
+    # ---- variables
+
+    def _bound(self, left: Pattern, right: Pattern) -> Iterator[Diagnostic]:
+        """Everything that the right side, guard and computed values name must come from somewhere."""
+        operands = set(_operand_names(left))
+        known = operands | set(_attribute_names(left)) | set(_number_names(left)) | self.classes | set(CONTEXT_NAMES)
+        known |= {n.family for n in nodes(left) if n.family and n.family not in self.library.monoids}
+        known |= {b.name for b in (*self.rule.with_, *self.rule.for_)}
+        known |= {n.binds for n in nodes(right) if n.binds is not None}
+        for leaf in leaves(right):
+            if isinstance(leaf, VarPattern) and leaf.name not in operands:
+                yield Diagnostic(f"`{leaf.name}` is not bound by the left side", leaf.span)
+        for expr in self._clauses():
+            yield from self._expression(expr, known)
+        yield from self._template(right, known)
+        yield from self._members(left, right)
+        yield from self._circles()
+
+    def _members(self, left: Pattern, right: Pattern) -> Iterator[Diagnostic]:
+        """Members that values, and the records of the context, never have."""
+        library, values = self.library, frozenset(_operand_names(left))
+        records = {
+            "target": {name for t in library.targets.values() for name in t.values},
+            "schedule": {name for op in library.kernel_operators for name in op.attributes},
+            "space": SPACE_MEMBERS,
+        }
+        known: dict[str, Collection[str]] = {name: members for name, members in records.items() if members}
+        known |= dict.fromkeys(values, VALUE_MEMBERS)
+        for expr in self._expressions(right):
+            for node, local in walk_free(expr):
+                if not (isinstance(node, Member) and isinstance(node.base, Name)) or node.base.name in local:
+                    continue
+                base = node.base.name
+                if base in known and node.name not in known[base]:
+                    remedy = did_you_mean(node.name, known[base]) or f"it has {', '.join(sorted(known[base]))}"
+                    yield Diagnostic(f"`{base}` has no member `{node.name}`", node.span, remedy)
+
+    def _circles(self) -> Iterator[Diagnostic]:
+        """`with` values that are computed from themselves."""
+        needs = {b.name: free_names(b.value) for b in self.rule.with_}
+        for binding in self.rule.with_:
+            reached, todo = set[str](), [binding.name]
+            while todo:
+                new = (needs[todo.pop()] & needs.keys()) - reached
+                reached |= new
+                todo += new
+            if binding.name in reached:
+                yield Diagnostic(f"`{binding.name}` is computed from itself", binding.span, "begin with what is known")
+
+    def _template(self, pattern: Pattern, known: set[str]) -> Iterator[Diagnostic]:
+        """What the expressions of a template name; one that is mapped over operands has their `position`."""
+        if isinstance(pattern, NumberPattern):
+            yield from self._expression(pattern.value, known)
+        elif isinstance(pattern, OpPattern):
+            known = known | {POSITION} if pattern.rest else known
+            for attribute in pattern.attributes:
+                yield from self._expression(_value(attribute), known)
+            for operand in pattern.operands:
+                yield from self._template(operand, known)
+
+    def _expression(self, expr: Expr, known: set[str]) -> Iterator[Diagnostic]:
+        yield from check_expr(expr, known, self.library.scope.lets, self.library.scope.functions)
+
+    def _expressions(self, right: Pattern) -> Iterator[Expr]:
+        yield from self._clauses()
+        yield from (_value(attribute) for node in nodes(right) for attribute in node.attributes)
+        yield from (leaf.value for leaf in leaves(right) if isinstance(leaf, NumberPattern))
+
+    def _clauses(self) -> Iterator[Expr]:
+        rule = self.rule
+        if rule.guard is not None:
+            yield rule.guard
+        yield from (b.value for b in rule.with_)
+        yield from (b.value for b in rule.for_ if b.name not in self.classes)
+
+    def _unused(self) -> Iterator[Diagnostic]:
+        """Names that the left side, `with` or `for` bind and nothing reads."""
+        used = Counter(name for expr in self._expressions(self.rule.right) for name in free_names(expr))
+        left = self.rule.left
+        right_names = set(_operand_names(self.rule.right)) | {n.op for n in nodes(self.rule.right)}
+        right_names |= {n.family for n in nodes(self.rule.right) if n.family}
+        times = Counter(name for name, _ in _bindings(left)) + Counter(node.binds for node in nodes(left))
+        for name, span in _bindings(left):
+            if times[name] == 1 and not used[name] and name not in right_names and not name.startswith("_"):
+                yield Diagnostic(
+                    f"`{name}` is bound and never used",
+                    span,
+                    f'leave it out with `..`, call it `_{name}`, or write "{name}" for the word',
+                )
+        for binding in self.rule.with_:
+            if not used[binding.name]:
+                yield Diagnostic(f"`{binding.name}` is computed and never used", binding.span, "remove it")
+
+    # ---- the guard
+
+    def _guard(self) -> Iterator[Diagnostic]:
+        guard = self.rule.guard
+        if guard is None:
+            return
+        kind = _not_a_condition(guard)
+        if kind is not None:
+            yield Diagnostic(f"the guard is {kind}, not a condition", guard.span, "compare it: `… > 0`")
+
+
+def constant_of(expr: Expr | None) -> object:
+    """The value of a constant, or of a list of them, as attributes hold it; None for anything else."""
+    if isinstance(expr, Const):
+        return expr.value
+    if isinstance(expr, Unary) and expr.op == "-" and isinstance(expr.operand, Const):
+        return -expr.operand.value if isinstance(expr.operand.value, int | float) else None
+    if isinstance(expr, ListExpr):
+        values = tuple(constant_of(item) for item in expr.items)
+        return None if None in values else values
+    return None
+
+
+def _not_a_condition(expr: Expr) -> str | None:
+    """What an expression is that can never be true or false; None if it may be."""
+    if isinstance(expr, Const) and not isinstance(expr.value, bool):
+        return "a text" if isinstance(expr.value, str) else "a number"
+    if isinstance(expr, ListExpr):
+        return "a list"
+    if isinstance(expr, Binary) and expr.op not in _CONDITIONS:
+        return "a number"
+    if isinstance(expr, Unary) and expr.op != "not":
+        return "a number"
+    if isinstance(expr, Binary):
+        return _not_a_condition(expr.left) or _not_a_condition(expr.right)
+    return None
+
+
+def _value(attribute: AttributePattern) -> Expr:
+    """What stands for an attribute; `axes` alone is the name."""
+    return attribute.value if attribute.value is not None else Name(attribute.name, span=attribute.span)
+
+
+def _operand_names(pattern: Pattern) -> Iterator[str]:
+    for leaf in leaves(pattern):
+        if isinstance(leaf, VarPattern):
+            yield leaf.name
+    for node in nodes(pattern):
+        if node.binds is not None:
+            yield node.binds
+
+
+def _attribute_names(pattern: Pattern) -> Iterator[str]:
+    for node in nodes(pattern):
+        for attribute in node.attributes:
+            if attribute.value is None:
+                yield attribute.name
+            elif isinstance(attribute.value, Name):
+                yield attribute.value.name
+
+
+def _number_names(pattern: Pattern) -> Iterator[str]:
+    for leaf in leaves(pattern):
+        if isinstance(leaf, NumberPattern) and isinstance(leaf.value, Name):
+            yield leaf.value.name
+
+
+def _bindings(pattern: Pattern) -> list[tuple[str, Span]]:
+    """Every place of the left side that binds a name."""
+    found: list[tuple[str, Span]] = []
+    for leaf in leaves(pattern):
+        if isinstance(leaf, VarPattern):
+            found.append((leaf.name, leaf.span))
+        elif isinstance(leaf, NumberPattern) and isinstance(leaf.value, Name):
+            found.append((leaf.value.name, leaf.span))
+    for node in nodes(pattern):
+        for attribute in node.attributes:
+            name = attribute.name if attribute.value is None else None
+            if isinstance(attribute.value, Name):
+                name = attribute.value.name
+            if name is not None:
+                found.append((name, attribute.span))
+    return found

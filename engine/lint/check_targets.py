@@ -1,0 +1,101 @@
+"""Targets compared with one another: what rules read of one has to be of the same kind, sign and name in all.
+
+Nothing here knows what a machine has. What the other targets say is the measure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from genrw.engine.language.expr_walk import did_you_mean, member_uses
+from genrw.engine.library.library import Library
+from genrw.engine.lint.walks import expressions
+from genrw.grammar.diagnostics import Diagnostic
+from genrw.grammar.rw_tree import TargetDecl
+from genrw.grammar.source import Span
+
+_COMPILED_FOR = "arch"
+"""What compilers ask of a target that is called otherwise than they call it; no rule reads it."""
+
+
+def check_targets(library: Library, declarations: Iterable[object]) -> list[Diagnostic]:
+    """All findings on those declarations that are targets; the library's other targets are the measure."""
+    targets = [d for d in declarations if isinstance(d, TargetDecl)]
+    return [finding for decl in targets for finding in _target(library, decl)]
+
+
+def _target(library: Library, decl: TargetDecl) -> Iterator[Diagnostic]:
+    target = library.targets.get(decl.name)
+    others = [t for t in library.targets.values() if t.name != decl.name]
+    if target is None or not others:
+        return
+    places = {name: value.span for name, value in _inherited(library, decl)}
+    known = {_COMPILED_FOR, *(name for t in others for name in t.values)}
+    for name, span in places.items():
+        if name not in known and name not in _read(library):
+            remedy = did_you_mean(name, known) or "nothing reads it: remove it"
+            yield Diagnostic(f"no other target has a `{name}`, and no rule reads it", span, remedy)
+        elif name in target.values:
+            yield from _value(name, target.values[name], [t.values[name] for t in others if name in t.values], span)
+    for name in sorted(set.intersection(*(set(t.values) for t in others)) - set(target.values)):
+        shown = ", ".join(dict.fromkeys(_shown(t.values[name]) for t in others))
+        message = f"`{decl.name}` has no `{name}`, which every other target has"
+        yield Diagnostic(message, decl.name_span, f"write {name} …; others have {shown}")
+
+
+def _inherited(library: Library, decl: TargetDecl) -> list[tuple[str, Any]]:
+    """The values of a target and of its bases, its own last."""
+    decls = {d.name: d for file in library.files for d in file.declarations if isinstance(d, TargetDecl)}
+    chain = [decl]
+    while chain[-1].base in decls and decls[chain[-1].base or ""] not in chain:
+        chain.append(decls[chain[-1].base or ""])
+    return [(name, value) for d in reversed(chain) for name, value in d.values if name != "abstract"]
+
+
+def _read(library: Library) -> set[str]:
+    """What expressions read of the target."""
+    lets = library.scope.lets
+    uses = {use for f in library.files for d in f.declarations for e in expressions(d) for use in member_uses(e, lets)}
+    return {member for name, member in uses if name == "target"}
+
+
+def _value(name: str, value: Any, others: Sequence[Any], span: Span) -> Iterator[Diagnostic]:
+    if not others:
+        return
+    remedy = f"other targets have {', '.join(dict.fromkeys(map(_shown, others)))}"
+    kinds = dict.fromkeys(map(_kind, others))
+    if _kind(value) not in kinds and not (_kind(value) == "a whole number" and "a number" in kinds):
+        yield Diagnostic(f"`{name}` is {' or '.join(kinds)}, not {_kind(value)}", span, remedy)
+        return
+    mine, theirs = _numbers(value), [n for other in others for n in _numbers(other)]
+    if not theirs:
+        return
+    if isinstance(value, tuple) and not value:
+        yield Diagnostic(f"`{name}` has no elements", span, remedy)
+    elif min(theirs) > 0 >= min(mine, default=1):
+        yield Diagnostic(f"`{name}` is above 0", span, remedy)
+    elif min(theirs) >= 0 > min(mine, default=0):
+        yield Diagnostic(f"`{name}` is not below 0", span, remedy)
+    elif any(not abs(n) < float("inf") for n in mine):
+        yield Diagnostic(f"`{name}` is a finite number", span, remedy)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "a list"
+    if isinstance(value, bool):
+        return "true or false"
+    return "a whole number" if isinstance(value, int) else "a number" if isinstance(value, float) else "a text"
+
+
+def _numbers(value: Any) -> list[float]:
+    """The numbers of a value, none for one that has others."""
+    parts = value if isinstance(value, tuple) else (value,)
+    return [n for n in parts if isinstance(n, int | float) and not isinstance(n, bool)]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_shown, value))}]"
+    return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)

@@ -1,0 +1,1 @@
+"""A program taken through its stages, one after the other."""

@@ -1,0 +1,58 @@
+"""Facts about a program's graph that rules may ask for: fold depth, users, place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from genrw.engine.ir.nodes import Module, Node
+from genrw.engine.library.library import Library
+
+
+@dataclass(frozen=True)
+class GraphFacts:
+    """By node identity: `depth`, how many folds lie one above the other beneath a node; `uses`, its users;
+    `fold`, for fold nodes, their place among the module's folds; `order`, a node's place in the module; `varies`, whether
+    a tensor is known to have a value of its own for each element, so that no lane can do with one for its share."""
+
+    depth: dict[int, int]
+    uses: dict[int, int]
+    fold: dict[int, int]
+    order: dict[int, int]
+    varies: dict[int, int]
+
+    @classmethod
+    def of(cls, module: Module, library: Library) -> GraphFacts:
+        depth: dict[int, int] = {}
+        uses: dict[int, int] = {}
+        fold: dict[int, int] = {}
+        order: dict[int, int] = {}
+        varies: dict[int, int] = {}
+        for node in module.nodes:
+            is_fold = library.role(node.op) == "fold"
+            depth[id(node)] = max((depth[id(o)] for o in node.operands), default=0) + is_fold
+            if is_fold:
+                fold[id(node)] = len(fold)
+            order[id(node)] = len(order)
+            varies[id(node)] = _varies(node, library, varies)
+            for operand in node.operands:
+                uses[id(operand)] = uses.get(id(operand), 0) + 1
+        return cls(depth, uses, fold, order, varies)
+
+
+def _varies(node: Node, library: Library, known: Mapping[int, int]) -> int:
+    """Inputs whose strides repeat nothing vary, tables, and what is made of these element by element; what repeats elements
+    may not."""
+    role, parts = library.role(node.op), library.operator(node.op).decl.role_parts
+    if role == "boundary":
+        repeats = any(n > 1 and s == 0 for n, s in zip(node.type.lens, node.type.layout, strict=True))
+        return int(
+            (parts == ("input",) and not repeats)
+            or (parts == ("constant",) and isinstance(node.attribute("value"), tuple))
+        )
+    if role == "pointwise":
+        return max((known[id(o)] for o in node.operands), default=0)
+    tensors = [o for o in node.operands if o.type.sort == "tensor"]
+    if role != "index_map" or node.type.elements > sum(o.type.elements for o in tensors):
+        return 0
+    return min((known[id(o)] for o in tensors), default=0)

@@ -1,0 +1,168 @@
+"""The iteration space of a kernel: the elements it runs over, and the axes along which its rows lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.ir.nodes import Module, Node
+from genrw.engine.ir.types import Type
+from genrw.engine.language.layouts import kept_groups
+from genrw.engine.library.context import LazyRecord
+from genrw.engine.library.library import Library
+from genrw.engine.library.monoids import element_type
+from genrw.engine.programs.graph_facts import GraphFacts
+from genrw.grammar.diagnostics import Diagnostic, GenrwError
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one fold of a tensor program runs over."""
+
+    node: Node
+    lens: tuple[int, ...]
+    axes: tuple[int, ...]
+
+
+def with_space(module: Module, library: Library) -> Module:
+    """The module with its space; GenrwError if no one space serves all its values."""
+    if module.space is not None:
+        return module
+    rows = _rows(module, library)
+    if not rows:
+        return replace(module, space=_result_lens(module))
+    first = rows[0]
+    groups = kept_groups(first.lens, first.axes)
+    others = [r for r in rows if kept_groups(r.lens, r.axes) != groups]
+    if others:
+        raise GenrwError(_two_spaces(first, others[0]))
+    return replace(module, space=first.lens, axes=first.axes)
+
+
+def _rows(module: Module, library: Library) -> list[Row]:
+    rows = []
+    for node in module.nodes:
+        if library.role(node.op) != "fold" or node.operands[0].type.sort != "tensor":
+            continue
+        rows.append(Row(node, node.operands[0].type.lens, fold_axes(node, library)))
+    return rows
+
+
+def fold_axes(node: Node, library: Library) -> tuple[int, ...]:
+    """The axes along which a reduction folds its operand."""
+    operator = library.operator(node.op)
+    axes = next((node.attribute(a.name) for a in operator.decl.attributes if a.type in ("axes", "axis")), ())
+    return axes if isinstance(axes, tuple) else (axes,)
+
+
+def _two_spaces(first: Row, second: Row) -> Diagnostic:
+    def say(row: Row) -> str:
+        return f"`{row.node.name or row.node.op}` folds {list(row.lens)} over axes {list(row.axes)}"
+
+    return Diagnostic(
+        f"this program needs several kernels: {say(first)}, but {say(second)}",
+        second.node.span,
+        "lower programs whose folds all run over one shape and one set of axes",
+    )
+
+
+def _result_lens(module: Module) -> tuple[int, ...]:
+    """The shape that all results share, up to the number of elements."""
+    results = [_stored(n) for n in module.root.operands]
+    lens = max((r.type.lens for r in results), key=lambda n: (prod(n), len(n)), default=())
+    for result in results:
+        if result.type.elements != prod(lens):
+            raise GenrwError(
+                Diagnostic(
+                    f"this program needs several kernels: its results have {prod(lens)} and "
+                    f"{result.type.elements} elements",
+                    result.span,
+                    "return values of one size",
+                )
+            )
+    return lens
+
+
+def _stored(node: Node) -> Node:
+    """The tensor behind a result: what is copied or stored, or the result itself."""
+    return node.operands[0] if node.type.sort == "effect" and node.operands else node
+
+
+SPACE_MEMBERS = frozenset(
+    {"lens", "axes", "n", "rows", "elements", "bytes", "read", "inputs", "folds", "passes", "scattered", "operations"}
+    | {"item", "wide", "min_stride", "fast"}
+)
+"""What rules may ask of a kernel's space."""
+
+
+def space_record(module: Module, library: Library) -> LazyRecord:
+    """The space as rules see it.
+
+    lens, axes; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least,
+    of which `read`; `inputs`, the number of parameters; `operations` per element; `folds`, their number; `passes` over a row that is
+    not kept; `scattered`, the operators whose neighbouring results lie apart in their operands; `item`, the bytes of
+    the smallest element type read or written, `wide` those of the largest; `min_stride`, the least distance of
+    neighbours along a row in any parameter; `fast`, whether the last axis longer than 1 is part of the row.
+    """
+    lens, axes = module.space or (), module.axes
+    n = prod(lens[a] for a in axes)
+    return LazyRecord(
+        {
+            "lens": lambda: lens,
+            "axes": lambda: axes,
+            "n": lambda: n,
+            "rows": lambda: prod(length for d, length in enumerate(lens) if d not in axes),
+            "elements": lambda: prod(lens),
+            "bytes": lambda: sum(t.elements * _itemsize(t.dtype) for t in _tensors(module)),
+            "read": lambda: sum(
+                p.type.elements * _itemsize(p.type.dtype) for p in module.parameters if p.type.sort == "tensor"
+            ),
+            "inputs": lambda: sum(1 for p in module.parameters if p.type.sort == "tensor"),
+            "folds": lambda: _count(module, library, "fold"),
+            "passes": lambda: _passes(module, library, prod(lens)),
+            "scattered": lambda: sum(1 for node in module.nodes if _scatters(node, library)),
+            "operations": lambda: _count(module, library, "pointwise"),
+            "item": lambda: min((_itemsize(t.dtype) for t in _tensors(module)), default=4),
+            "wide": lambda: max((_itemsize(t.dtype) for t in _tensors(module)), default=4),
+            "min_stride": lambda: _min_stride(module, lens, axes),
+            "fast": lambda: next((d in axes for d in range(len(lens) - 1, -1, -1) if lens[d] > 1), False),
+        }
+    )
+
+
+def _tensors(module: Module) -> list[Type]:
+    """The types of what a kernel reads and stores."""
+    nodes = [*module.parameters, *(_stored(n) for n in module.root.operands)]
+    return [n.type for n in nodes if n.type.sort == "tensor"]
+
+
+def _count(module: Module, library: Library, role: str) -> int:
+    return sum(1 for node in module.nodes if library.role(node.op) == role)
+
+
+def _passes(module: Module, library: Library, elements: int) -> int:
+    """How often a row is walked: once for each fold above another, once more to store elements."""
+    folds = max(GraphFacts.of(module, library).depth.values(), default=0)
+    return folds + any(_stored(n).type.elements == elements for n in module.root.operands)
+
+
+def _scatters(node: Node, library: Library) -> bool:
+    """Does the node move elements so that neighbours in its result lie apart in its operand?"""
+    operator = library.operator(node.op)
+    return operator.role == "index_map" and "scattered" in operator.decl.role_parts
+
+
+def _min_stride(module: Module, lens: tuple[int, ...], axes: tuple[int, ...]) -> int:
+    strides = [
+        stride
+        for parameter in module.parameters
+        if parameter.type.lens == lens
+        for d, stride in enumerate(parameter.type.layout)
+        if d in axes and lens[d] != 1
+    ]
+    return min(strides, default=1)
+
+
+def _itemsize(dtype: str) -> int:
+    return DTYPES[element_type(dtype)].itemsize
