@@ -10,13 +10,7 @@ or by `device="cuda"` on a GPU.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
-
-_HERE = os.path.dirname(__file__)
-if not os.path.isdir(os.path.join(_HERE, "engine")):
-    # In a checkout, which Python prefers to what is installed when it runs there, the other packages lie beside this one.
-    __path__.append(os.path.dirname(_HERE))
 
 if TYPE_CHECKING:
     from genrw.api import compile, emit, load, lower

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from genrw.authoring.rulesets import load_library
 from genrw.engine.fusion.stage import SEARCH, plan_named
 from genrw.engine.lowering.pipeline import DEFAULT_POLICY, Options
+from genrw.engine.lowering.program import DEFAULT_TARGET
 from genrw.grammar.diagnostics import error
 from genrw.grammar.read import read_text
 from genrw.grammar.source import Source
 from genrw.onnx.file import SUFFIX
-from genrw.program import DEFAULT_TARGET, Program
+from genrw.program import Program
 
 if TYPE_CHECKING:
     from genrw.executable import Executable

@@ -252,9 +252,9 @@ def import_command(
 ) -> int:
     """Write an ONNX model as NAME.gen and its constants as .npy files."""
     from genrw.authoring.rulesets import load_library
+    from genrw.engine.lowering.program import DEFAULT_TARGET
     from genrw.onnx.program import import_file
     from genrw.output import write_files
-    from genrw.program import DEFAULT_TARGET
 
     library = load_library(rules or (), shipped=not no_shipped_rules, examples=False)
     files = import_file(model, library, dim or (), inputs or (), DEFAULT_TARGET).files(Path(model).stem)
@@ -489,9 +489,9 @@ def _load(
 ) -> Program:
     """The program in a file. A model's shapes depend on `dims`, and may depend on `inputs`."""
     from genrw.api import load_model, load_source
+    from genrw.engine.lowering.program import DEFAULT_TARGET
     from genrw.grammar.read import read_text
     from genrw.onnx.file import SUFFIX
-    from genrw.program import DEFAULT_TARGET
 
     default = default_target or DEFAULT_TARGET
     if file.endswith(SUFFIX):

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from genrw.codegen.hip.printer import KernelSource
-from genrw.codegen.runtime.devices import Device
+from genrw.codegen.runtime.device import Device
 from genrw.codegen.runtime.launch import Built, launch_table
 from genrw.grammar.diagnostics import error
 from genrw.measure.tuned import with_winners

@@ -65,7 +65,7 @@ class _Watch:
 
     def __init__(self, config: pytest.Config) -> None:
         from genrw.coverage.data import CoverageData
-        from genrw.program import watchers
+        from genrw.engine.lowering.program import watchers
 
         self.config = config
         self.programs: dict[Any, Program] = {}
@@ -111,7 +111,7 @@ class _Watch:
             self.data.add(CoverageData.load(seen, "a worker"))
 
     def _close(self) -> None:
-        from genrw.program import watchers
+        from genrw.engine.lowering.program import watchers
 
         if self._note in watchers:
             watchers.remove(self._note)

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from genrw.arrays import Array, array_bytes, read_array, type_text
-from genrw.codegen.runtime.devices import Prepared, find_device
+from genrw.codegen.runtime.device import Prepared
+from genrw.codegen.runtime.devices import find_device
 from genrw.codegen.runtime.host_sequence import HostSequence
 from genrw.codegen.runtime.isolated import run_apart
 from genrw.engine.interpret.compare import compare
 from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.types import Type
+from genrw.engine.programs.array_files import Array, array_bytes, read_array, type_text
 from genrw.grammar.diagnostics import error
 from genrw.measure.tuned import with_winners
 from genrw.output import write_files

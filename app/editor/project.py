@@ -22,6 +22,7 @@ from genrw.engine.lint.check_declarations import check_declarations
 from genrw.engine.lint.check_imports import check_imports
 from genrw.engine.lint.check_rules import check_rules
 from genrw.engine.lint.check_targets import check_targets
+from genrw.engine.lowering.program import DEFAULT_TARGET
 from genrw.engine.programs.build import build_file, module_values
 from genrw.folders import PROGRAM, RULES, visible_files
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
@@ -31,7 +32,6 @@ from genrw.grammar.read import read_regular
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import ImportDecl, RuleDecl, RuleFile
 from genrw.grammar.source import Span
-from genrw.program import DEFAULT_TARGET
 
 _FILES = 500
 """How many programs of a folder are looked through for a name."""

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from genrw.api import load_source
 from genrw.authoring.rulesets import shipped_folder
+from genrw.engine.lowering.program import DEFAULT_TARGET
 from genrw.folders import RULES, require_folder
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.read import read_text
-from genrw.program import DEFAULT_TARGET
 from genrw.settings import Settings
 from genrw.terminal import write, write_diagnostics
 

@@ -12,7 +12,6 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from genrw.arrays import of_type, type_text
 from genrw.engine.importing.importer import Surroundings, Translator, Unfit, Use
 from genrw.engine.interpret.evaluate import Evaluator
 from genrw.engine.ir.dtypes import dtype_name, numpy_dtype
@@ -21,6 +20,7 @@ from genrw.engine.ir.types import EFFECT, Type
 from genrw.engine.language.arrays import Values, stored
 from genrw.engine.library.context import EMPTY
 from genrw.engine.library.library import Library
+from genrw.engine.programs.array_files import of_type, type_text
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 
 _LITERAL_ELEMENTS = 64

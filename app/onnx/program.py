@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from genrw.arrays import Array, array_bytes, read_any_array
 from genrw.engine.ir.nodes import Unit
 from genrw.engine.library.context import EMPTY
 from genrw.engine.library.library import Library
 from genrw.engine.lowering.pipeline import Options
+from genrw.engine.programs.array_files import Array, array_bytes, read_any_array
 from genrw.engine.programs.text import unit_text
 from genrw.grammar.diagnostics import error
 from genrw.grammar.source import Source

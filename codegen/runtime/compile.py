@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from genrw.codegen.hip.printer import KernelSource
+from genrw.codegen.hip.program import print_program
 from genrw.codegen.runtime.compilers import device_header
 from genrw.codegen.runtime.launch import Built, launch_table
+from genrw.engine.lowering.program import StagedProgram
 from genrw.grammar.diagnostics import error
 
 if TYPE_CHECKING:
     from genrw.engine.library.library import Target
-    from genrw.program import Program
 
 LAUNCH_FILE = "launch.json"
 _HEADER_FILE = "gen.hpp"
@@ -31,11 +32,11 @@ class Compiled:
     launch: Mapping[str, Any]
 
 
-def compile_program(program: Program) -> Compiled:
+def compile_program(program: StagedProgram) -> Compiled:
     """Print and compile all kernels; GenrwError if the program cannot be lowered or a compiler is missing."""
     target = program.library.target(program.options.target)
     files: dict[str, bytes] = {_HEADER_FILE: device_header().encode()}
-    kernels = [_build(source, target, files) for source in program.kernels()]
+    kernels = [_build(source, target, files) for source in print_program(program)]
     launch = launch_table(program, kernels)
     files[LAUNCH_FILE] = (launch_text(launch) + "\n").encode()
     return Compiled(files, launch)

@@ -4,39 +4,22 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache, cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from genrw.codegen.hip.program import print_program
+from genrw.codegen.runtime.device import Device, Prepared
 from genrw.codegen.runtime.given import given_inputs
 from genrw.codegen.runtime.host_program import HostProgram
 from genrw.codegen.runtime.host_sequence import HostSequence
+from genrw.engine.lowering.program import StagedProgram
 from genrw.grammar.diagnostics import error
 
 if TYPE_CHECKING:
     from genrw.codegen.hip.printer import KernelSource
     from genrw.codegen.runtime.gpu_runtime import GpuRuntime
-    from genrw.program import Program
-
-Prepared = Callable[..., dict[str, Any]]
-"""A program ready to run: called on arrays by name and the device's settings, gives the results by name."""
-
-
-class Device(Protocol):
-    """Prepares programs; a prepared one runs, as often as one likes, on arrays by the parameters' names."""
-
-    name: str
-    default_target: str
-    """What programs are lowered for that name no target."""
-    settings: tuple[str, ...]
-    """What a prepared program takes besides arrays."""
-
-    @property
-    def model(self) -> str:
-        """Which machine it is, for what was measured on it."""
-
-    def prepare(self, program: Program) -> Prepared: ...
 
 
 class HostDevice:
@@ -50,10 +33,10 @@ class HostDevice:
     def model(self) -> str:
         return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
 
-    def prepare(self, program: Program) -> Prepared:
-        return self.load(program, program.kernels())
+    def prepare(self, program: StagedProgram) -> Prepared:
+        return self.load(program, print_program(program))
 
-    def load(self, program: Program, kernels: list[KernelSource]) -> Prepared:
+    def load(self, program: StagedProgram, kernels: list[KernelSource]) -> Prepared:
         """The same for kernels that are printed already."""
         return HostSequence([HostProgram.compile(source) for source in kernels], program)
 
@@ -66,7 +49,7 @@ class InterpretDevice:
     settings: tuple[str, ...] = ("precise",)
     model = "interpret"
 
-    def prepare(self, program: Program) -> Prepared:
+    def prepare(self, program: StagedProgram) -> Prepared:
         from genrw.codegen.runtime.interpreted import run_units
 
         def run(inputs: Mapping[str, Any], *, precise: bool = False) -> dict[str, Any]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from genrw.engine.lowering.program import StagedProgram
 from genrw.grammar.diagnostics import error
 
-if TYPE_CHECKING:
-    from genrw.program import Program
 
-
-def given_inputs(program: Program, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+def given_inputs(program: StagedProgram, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     """The inputs, with the usual values of those that are not given; GenrwError for some that no parameter is called."""
     unknown = [name for name in inputs if name not in program.inputs]
     if unknown:

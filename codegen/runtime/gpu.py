@@ -8,25 +8,24 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from genrw.codegen.hip.printer import KernelSource
+from genrw.codegen.hip.program import print_program
 from genrw.codegen.runtime.array_layout import Array, check_array, from_memory, memory_size, to_memory
 from genrw.codegen.runtime.compilers import device_header
-from genrw.codegen.runtime.devices import Prepared
+from genrw.codegen.runtime.device import Prepared
 from genrw.codegen.runtime.given import given_inputs
 from genrw.codegen.runtime.gpu_arrays import DeviceArray, DeviceView, Reader, device_view, reader_of, stream_address
 from genrw.codegen.runtime.gpu_runtime import GpuRuntime, Launcher, Mark
 from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
 from genrw.engine.ir.types import packed_strides
+from genrw.engine.lowering.program import StagedProgram
 from genrw.engine.programs.launches import INPUT, SCRATCH, Launch
 from genrw.grammar.cache import cache_folder, cache_key, read_entry, write_entry
 from genrw.grammar.diagnostics import GenrwError, error
-
-if TYPE_CHECKING:
-    from genrw.program import Program
 
 # The widest access of a kernel is 16 bytes: what starts elsewhere cannot be read so.
 _ALIGNMENT = 16
@@ -46,7 +45,7 @@ class GpuDevice:
         self.default_target = runtime.arch
         self.model = runtime.model
 
-    def prepare(self, program: Program) -> Prepared:
+    def prepare(self, program: StagedProgram) -> Prepared:
         """Compile, or take from the cache, and load a program's kernels."""
         target = program.library.target(program.options.target)
         if target.member("device") != self.name:
@@ -54,10 +53,10 @@ class GpuDevice:
                 f"kernels for {target.name} do not run on the device {self.name}",
                 remedy=f"lower for this GPU: --target {self.runtime.arch}",
             )
-        return GpuProgram(self.runtime, program, program.kernels())
+        return GpuProgram(self.runtime, program, print_program(program))
 
 
-def code_objects(runtime: GpuRuntime, program: Program, kernels: Sequence[KernelSource]) -> list[bytes]:
+def code_objects(runtime: GpuRuntime, program: StagedProgram, kernels: Sequence[KernelSource]) -> list[bytes]:
     """The code objects of a program's kernels for a GPU: from the cache, or compiled and kept there."""
     paths = [_entry(runtime, kernel) for kernel in kernels]
     images = {path: image for path in paths if (image := read_entry(path)) is not None}
@@ -68,7 +67,7 @@ def code_objects(runtime: GpuRuntime, program: Program, kernels: Sequence[Kernel
     return [images[path] for path in paths]
 
 
-def compiled(runtime: GpuRuntime, program: Program, kernels: Sequence[KernelSource]) -> list[bytes]:
+def compiled(runtime: GpuRuntime, program: StagedProgram, kernels: Sequence[KernelSource]) -> list[bytes]:
     """Kernels of a program compiled side by side; meanwhile the next lowering is made ready."""
     if not kernels:
         return []
@@ -99,7 +98,7 @@ class GpuKernel:
     origin: str
 
     @classmethod
-    def load_all(cls, runtime: GpuRuntime, program: Program, sources: Sequence[KernelSource]) -> list[GpuKernel]:
+    def load_all(cls, runtime: GpuRuntime, program: StagedProgram, sources: Sequence[KernelSource]) -> list[GpuKernel]:
         """Compile and load a program's printed kernels."""
         images = code_objects(runtime, program, sources)
         origin = program.source.name
@@ -159,7 +158,7 @@ class GpuProgram:
     stream and gives arrays of the GPU: these are then for what the stream does next.
     """
 
-    def __init__(self, runtime: GpuRuntime, program: Program, kernels: Sequence[KernelSource]) -> None:
+    def __init__(self, runtime: GpuRuntime, program: StagedProgram, kernels: Sequence[KernelSource]) -> None:
         self.runtime, self.program = runtime, program
         self.kernels = GpuKernel.load_all(runtime, program, kernels)
         self.launches = program.launches()

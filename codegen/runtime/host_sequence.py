@@ -12,12 +12,12 @@ from genrw.codegen.runtime.array_layout import Array, check_array, from_memory, 
 from genrw.codegen.runtime.given import given_inputs
 from genrw.codegen.runtime.host_program import HostProgram
 from genrw.engine.ir.dtypes import numpy_dtype
+from genrw.engine.lowering.program import StagedProgram
 from genrw.engine.programs.launches import INPUT, SCRATCH, Place
 from genrw.grammar.diagnostics import error
 
 if TYPE_CHECKING:
     from genrw.codegen.runtime.isolated import Guard
-    from genrw.program import Program
 
 
 class HostSequence:
@@ -27,7 +27,7 @@ class HostSequence:
     unless `poison` is false.
     """
 
-    def __init__(self, kernels: Sequence[HostProgram], program: Program) -> None:
+    def __init__(self, kernels: Sequence[HostProgram], program: StagedProgram) -> None:
         self.kernels, self.program = kernels, program
         self.launches = program.launches()
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from genrw.engine.interpret.reference import interpret
 from genrw.engine.ir.nodes import Main, Module, Unit
+from genrw.engine.lowering.program import StagedProgram
 from genrw.engine.programs.signature import given_parameters
 
-if TYPE_CHECKING:
-    from genrw.program import Program
 
-
-def run_units(program: Program, inputs: Mapping[str, Any], precise: bool) -> list[Any]:
+def run_units(program: StagedProgram, inputs: Mapping[str, Any], precise: bool) -> list[Any]:
     """The results of all units of a program in order, for arrays by name."""
     return [array for unit in program.units for array in _run_unit(program, unit, inputs, precise)]
 
 
-def _run_unit(program: Program, unit: Unit, inputs: Mapping[str, Any], precise: bool) -> list[Any]:
+def _run_unit(program: StagedProgram, unit: Unit, inputs: Mapping[str, Any], precise: bool) -> list[Any]:
     if unit.main is None:
         taken = {p.attribute("name") for p in unit.kernels[0].parameters}
         given = {name: array for name, array in inputs.items() if name in taken}
@@ -39,5 +37,5 @@ def _values(main: Main, inputs: Mapping[str, Any]) -> dict[str, Any]:
     return {shown[name]: array for name, array in inputs.items() if name in shown}
 
 
-def _run(program: Program, module: Module, given: Mapping[str, Any], precise: bool) -> dict[str, Any]:
+def _run(program: StagedProgram, module: Module, given: Mapping[str, Any], precise: bool) -> dict[str, Any]:
     return interpret(module, program.library, program.context(module), given, precise=precise)

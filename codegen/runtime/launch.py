@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from genrw.codegen.hip.printer import Argument, KernelSource
+from genrw.engine.lowering.program import StagedProgram
 from genrw.engine.programs.launches import INPUT, SCRATCH
 
 if TYPE_CHECKING:
     from genrw.codegen.runtime.amd import KernelReport
     from genrw.engine.ir.nodes import Module, Node
     from genrw.engine.programs.launches import Launch, Place
-    from genrw.program import Program
 
 FORMAT = 1
 """The version of the layout of launch.json; it changes when a reader of the old one would misread the new."""
@@ -28,7 +28,7 @@ class Built:
     report: KernelReport | None = None
 
 
-def launch_table(program: Program, kernels: Sequence[Built]) -> dict[str, Any]:
+def launch_table(program: StagedProgram, kernels: Sequence[Built]) -> dict[str, Any]:
     """The launch table of a program: its inputs, results and scratch buffers, and its launches in order."""
     lowered = program.lower(program.stages[-1])
     target = program.library.target(program.options.target)
