@@ -138,8 +138,8 @@ def compile_command(
 ) -> int:
     """Write NAME.hip, NAME.co (for AMD targets) and launch.json."""
     from genrw.codegen.runtime.compile import compile_program
-    from genrw.measure.tuned import with_winners
     from genrw.output import write_files
+    from genrw.tuned import with_winners
 
     program = _load(file, _settings(target, strict, schedule, plan, rules, no_shipped_rules, trust_rules))
     compiled = compile_program(with_winners(program))

@@ -9,8 +9,8 @@ from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.runtime.device import Device
 from genrw.codegen.runtime.launch import Built, launch_table
 from genrw.grammar.diagnostics import error
-from genrw.measure.tuned import with_winners
 from genrw.program import Program
+from genrw.tuned import with_winners
 
 
 class Executable:

@@ -15,7 +15,7 @@ import pytest
 if TYPE_CHECKING:
     from genrw.coverage.observed import Coverage, Row
     from genrw.engine.library.library import Library
-    from genrw.program import Program
+    from genrw.engine.lowering.program import StagedProgram
 
 _WORKER = "genrw_rule_coverage"
 
@@ -68,13 +68,13 @@ class _Watch:
         from genrw.engine.lowering.program import watchers
 
         self.config = config
-        self.programs: dict[Any, Program] = {}
+        self.programs: dict[Any, StagedProgram] = {}
         self.data = CoverageData()
         self.rows: list[Row] = []
         self.problem = ""
         watchers.append(self._note)
 
-    def _note(self, program: Program) -> None:
+    def _note(self, program: StagedProgram) -> None:
         """Keep a program that a test lowers, as it was loaded; one of each kind."""
         key = (id(program.library), program.options.key, id(program.origin or program.units))
         self.programs.setdefault(key, program)
@@ -121,7 +121,7 @@ class _Watch:
         from genrw.coverage.data import CoverageData
         from genrw.coverage.observed import Coverage
 
-        by_library: dict[int, list[Program]] = {}
+        by_library: dict[int, list[StagedProgram]] = {}
         for program in self.programs.values():
             by_library.setdefault(id(program.library), []).append(program)
         for programs in by_library.values():
@@ -176,7 +176,6 @@ class _Watch:
         return percent(self.rows)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        from genrw.explain.report import place
 
         terminalreporter.section("coverage of rules")
         if self.problem:
@@ -184,7 +183,7 @@ class _Watch:
             return
         gaps: Sequence[Row] = [row for row in self.rows if row.gaps]
         for row in gaps:
-            terminalreporter.write_line(f"{place(row.rule)}: {row.direction}: {', '.join(row.gaps)}")
+            terminalreporter.write_line(f"{row.rule.name_span.location}: {row.direction}: {', '.join(row.gaps)}")
         covered = len(self.rows) - len(gaps)
         terminalreporter.write_line(f"{covered} of {len(self.rows)} rules are covered: {self._percent():.0f} %")
         limit = self.config.getoption("--rule-cov-fail-under")
@@ -192,7 +191,7 @@ class _Watch:
             terminalreporter.write_line(f"FAIL: fewer than {limit:g} of 100 rules are covered")
 
 
-def _add(coverage: Coverage, programs: Sequence[Program]) -> None:
+def _add(coverage: Coverage, programs: Sequence[StagedProgram]) -> None:
     """Lower programs together, or one by one where tests have some that cannot be lowered."""
     from genrw.grammar.diagnostics import GenrwError
 

@@ -19,10 +19,10 @@ from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.types import Type
 from genrw.engine.programs.array_files import Array, array_bytes, read_array, type_text
 from genrw.grammar.diagnostics import error
-from genrw.measure.tuned import with_winners
 from genrw.output import write_files
 from genrw.program import Program
 from genrw.terminal import write, write_table
+from genrw.tuned import with_winners
 
 _SHOWN_VALUES = 4
 

@@ -45,6 +45,11 @@ class Span:
         return self.source.position(self.start)[0]
 
     @property
+    def location(self) -> str:
+        """The file and the line, as messages name them."""
+        return f"{self.source.name}:{self.line}"
+
+    @property
     def column(self) -> int:
         return self.source.position(self.start)[1]
 

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 from genrw.engine.library.library import Library
-from genrw.explain.report import place
 from genrw.grammar.rw_tree import RuleDecl
 from genrw.terminal import write, write_table
 
@@ -25,7 +24,7 @@ def _entry(rule: RuleDecl) -> dict[str, Any]:
     return {
         "name": rule.name,
         "stage": rule.stage or "",
-        "declared_at": place(rule),
+        "declared_at": rule.name_span.location,
         "contract": rule.contract if rule.bound is None else f"{rule.contract} {rule.bound:g}",
         "doc": rule.doc.split("\n")[0],
     }

@@ -12,7 +12,6 @@ from typing import Any
 from genrw.authoring.rulesets import chosen_rules, load_library
 from genrw.engine.library.library import Library
 from genrw.engine.lint.examples import Failure, run_example
-from genrw.explain.report import place
 from genrw.grammar.rw_tree import Example, RuleDecl
 from genrw.terminal import progress, write, write_diagnostics, write_diff, write_table
 
@@ -80,7 +79,14 @@ def _tell(outcomes: Sequence[Outcome]) -> None:
 def _row(outcome: Outcome) -> list[str]:
     rule = outcome.rule
     given = sum(example.after is not None for example in rule.examples)
-    return [rule.name, rule.stage or "", place(rule), str(given), str(len(rule.examples) - given), outcome.said]
+    return [
+        rule.name,
+        rule.stage or "",
+        rule.name_span.location,
+        str(given),
+        str(len(rule.examples) - given),
+        outcome.said,
+    ]
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:

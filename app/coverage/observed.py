@@ -18,9 +18,9 @@ from genrw.engine.ir.structure import structure_key, unit_key
 from genrw.engine.library.library import Library
 from genrw.engine.lint.examples import example_graphs
 from genrw.engine.lowering.pipeline import Options, Pipeline, Trace
+from genrw.engine.lowering.program import StagedProgram
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.rw_tree import RuleDecl
-from genrw.program import Program
 
 _T = TypeVar("_T")
 
@@ -133,9 +133,9 @@ class Coverage:
     def __post_init__(self) -> None:
         self.pipeline = Pipeline(self.library, watched=True)
 
-    def add(self, programs: Sequence[Program], labels: Sequence[str] = ()) -> None:
+    def add(self, programs: Sequence[StagedProgram], labels: Sequence[str] = ()) -> None:
         """Lower programs to the last stage; those with the same options together. `labels` name them in rows."""
-        by_options: dict[Any, list[tuple[str, Program]]] = {}
+        by_options: dict[Any, list[tuple[str, StagedProgram]]] = {}
         for label, program in zip(labels or [""] * len(programs), programs, strict=True):
             by_options.setdefault(program.options.key, []).append((label, program))
         for alike in by_options.values():

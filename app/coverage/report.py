@@ -13,7 +13,6 @@ from xml.etree import ElementTree
 from genrw.authoring.rulesets import load_library
 from genrw.coverage.data import CoverageData
 from genrw.coverage.observed import Coverage, Row
-from genrw.explain.report import place
 from genrw.grammar.diagnostics import GenrwError
 from genrw.output import write_file
 from genrw.program import Program
@@ -94,7 +93,7 @@ def _entry(row: Row) -> dict[str, Any]:
     return {
         "name": row.direction,
         "stage": row.rule.stage or "",
-        "declared_at": place(row.rule),
+        "declared_at": row.rule.name_span.location,
         "fired": row.fired,
         "survived": row.survived,
         "programs": list(row.programs),
@@ -111,7 +110,15 @@ def _cells(row: Row) -> list[str]:
     seen = ["yes" if yes else "no" for yes in (row.fired, row.survived)]
     guard = [count(row.taken), count(row.refused)]
     weight = [f"{row.seconds * 1000:.1f} ms", str(row.grown)]
-    return [row.direction, row.rule.stage or "", place(row.rule), *seen, *guard, *weight, ", ".join(row.gaps)]
+    return [
+        row.direction,
+        row.rule.stage or "",
+        row.rule.name_span.location,
+        *seen,
+        *guard,
+        *weight,
+        ", ".join(row.gaps),
+    ]
 
 
 # ---- as a page

@@ -8,7 +8,6 @@ from genrw.codegen.hip.names import kernel_names
 from genrw.codegen.hip.printer import print_kernel
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.programs.text import main_tree, module_tree, value_names
-from genrw.explain.report import place
 from genrw.grammar.gen import print_instruction, print_module
 from genrw.program import Program
 
@@ -18,7 +17,7 @@ _Made = Mapping[str, tuple[str, ...]]
 
 def annotated(program: Program) -> str:
     """The program at all stages that are still to come, and its kernels, with comments."""
-    places = {rule.name: place(rule) for rule in program.library.rules}
+    places = {rule.name: rule.name_span.location for rule in program.library.rules}
     made: dict[str, _Made] = {}
     values: dict[str, Mapping[str, Node]] = {}
     parts: list[str] = []

@@ -11,10 +11,9 @@ from genrw.engine.ir.nodes import Module
 from genrw.engine.library.library import Library
 from genrw.engine.lowering.pipeline import stage_rules
 from genrw.engine.programs.space import with_space
-from genrw.grammar.rw_tree import RuleDecl
-from genrw.measure.tuned import all_measured, of_schedule
 from genrw.program import Program
 from genrw.terminal import write, write_table
+from genrw.tuned import all_measured, of_schedule
 
 
 @dataclass(frozen=True)
@@ -103,11 +102,6 @@ def _note(values: dict[tuple[str, str], list[str]], module: Module, stage: str, 
             values.setdefault((stage, rule), []).append(node.name or node.op)
 
 
-def place(rule: RuleDecl) -> str:
-    """Where a rule stands: file and line."""
-    return f"{rule.name_span.source.name}:{rule.name_span.line}"
-
-
 # ---- as text
 
 
@@ -166,7 +160,7 @@ def _show_schedules(schedules: Iterable[Schedule], library: Library) -> None:
     schedules = list(schedules)
     entries = list(dict.fromkeys(name for s in schedules for name in s.entries))
     measured = any(s.measured is not None for s in schedules)
-    places = {rule.name: place(rule) for rule in library.rules}
+    places = {rule.name: rule.name_span.location for rule in library.rules}
     terms = list(schedules[0].terms)
     rows = [
         [
@@ -190,7 +184,7 @@ def _time(microseconds: float | None) -> str:
 
 
 def _show_rules(values: Mapping[tuple[str, str], tuple[str, ...]], library: Library) -> None:
-    places = {rule.name: place(rule) for rule in library.rules}
+    places = {rule.name: rule.name_span.location for rule in library.rules}
     order = {name: i for i, name in enumerate(places)}
     stages = {stage: i for i, stage in enumerate(library.stages)}
     keys = sorted(values, key=lambda key: (stages[key[0]], order[key[1]]))

@@ -15,7 +15,6 @@ from genrw.engine.ir.nodes import Module, Unit
 from genrw.engine.lowering.pipeline import Pipeline
 from genrw.engine.programs.text import main_tree, module_tree
 from genrw.explain.expressions import Expressions
-from genrw.explain.report import place
 from genrw.grammar.diagnostics import error
 from genrw.grammar.gen import print_module
 from genrw.grammar.rw_tree import RuleDecl
@@ -233,4 +232,4 @@ def _told(rewrite: Rewrite, rules: Mapping[str, RuleDecl]) -> str:
 
 
 def _placed(key: str, rules: Mapping[str, RuleDecl]) -> str:
-    return f"{key} ({place(rules[key.split('/')[0]])})"
+    return f"{key} ({rules[key.split('/')[0]].name_span.location})"

@@ -18,7 +18,6 @@ from genrw.engine.ir.nodes import Main, Module, Node, Unit, walk
 from genrw.engine.lowering.pipeline import Pipeline
 from genrw.engine.programs.text import main_tree, module_tree, value_names
 from genrw.explain.expressions import Expressions
-from genrw.explain.report import place
 from genrw.grammar import gen_tree as tree
 from genrw.grammar.gen import print_instruction, print_module
 from genrw.program import Program
@@ -97,7 +96,7 @@ class _Collector:
     def _rule(self, key: str) -> Json:
         name = key.split("/")[0]
         rule = next(rule for rule in self.library.rules if rule.name == name)
-        return {"name": key, "place": place(rule), "doc": rule.doc}
+        return {"name": key, "place": rule.name_span.location, "doc": rule.doc}
 
     def _rule_number(self, key: str) -> int:
         return self.rules.setdefault(key, len(self.rules))

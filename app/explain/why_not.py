@@ -8,7 +8,6 @@ from genrw.engine.explain.why_not_search import why_not
 from genrw.engine.fusion.compute_locations import is_of_places
 from genrw.engine.library.library import Library
 from genrw.engine.lowering.pipeline import Pipeline
-from genrw.explain.report import place
 from genrw.grammar.diagnostics import error
 from genrw.grammar.rw_tree import RuleDecl
 from genrw.program import Program
@@ -51,6 +50,6 @@ def _tell_at(stage: str, rule: RuleDecl, program: Program) -> None:
         found = why_not(program.library, rule, pipeline.batch([module], stage, program.options).graph, module)
         where = f"{stage}, module `{module.name}`"
         if found is None:
-            write(f"{where}: `{rule.name}` ({place(rule)}) applies; `genrw explain` tells what it made")
+            write(f"{where}: `{rule.name}` ({rule.name_span.location}) applies; `genrw explain` tells what it made")
         else:
             write(f"{where}: `{rule.name}` does not apply\n{found.render()}")

@@ -13,10 +13,10 @@ from genrw.codegen.runtime.devices import GPU_SORTS, HostDevice, find_device
 from genrw.engine.ir.nodes import Module, Unit
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.measure.bench import programs_in
-from genrw.measure.tuned import Database, Measured, database_path, kernel_key, of_schedule
 from genrw.output import write_file
 from genrw.program import Program
 from genrw.terminal import progress, write, write_table
+from genrw.tuned import Database, Measured, database_path, kernel_key, of_schedule
 
 
 class Case(Protocol):

@@ -15,7 +15,7 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from genrw.codegen.runtime.compilers import device_header
+from genrw.codegen.hip.header import device_header
 from genrw.engine.library.library import Library
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.rw_tree import OpDecl

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from genrw.codegen.hip.header import device_header
 from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.hip.program import print_program
-from genrw.codegen.runtime.compilers import device_header
 from genrw.codegen.runtime.launch import Built, launch_table
 from genrw.engine.lowering.program import StagedProgram
 from genrw.grammar.diagnostics import error

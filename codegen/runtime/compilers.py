@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from genrw.codegen.hip.header import device_header
 from genrw.grammar.cache import cache_folder
 from genrw.grammar.diagnostics import GenrwError, error
 
@@ -36,12 +37,6 @@ _GCC_FLAGS = ("-fno-tree-loop-distribution", "-fno-tree-loop-distribute-patterns
 
 
 # ---- sources ----------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=1)
-def device_header() -> str:
-    """The text of gen.hpp."""
-    return (Path(__file__).parents[1] / "device" / "gen.hpp").read_text(encoding="utf-8")
 
 
 def kernel_text(source: str) -> str:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from genrw.codegen.hip.header import device_header
 from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.hip.program import print_program
 from genrw.codegen.runtime.array_layout import Array, check_array, from_memory, memory_size, to_memory
-from genrw.codegen.runtime.compilers import device_header
 from genrw.codegen.runtime.device import Prepared
 from genrw.codegen.runtime.given import given_inputs
 from genrw.codegen.runtime.gpu_arrays import DeviceArray, DeviceView, Reader, device_view, reader_of, stream_address

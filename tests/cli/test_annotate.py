@@ -9,7 +9,6 @@ import pytest
 from commands import Command
 
 from genrw.engine.library.library import Library
-from genrw.explain.report import place
 
 TOLD = re.compile(r"(\w+(?:/reverse)?) \((rules/[\w/]+\.rw:\d+)\)")
 
@@ -30,7 +29,7 @@ def test_stages_read_as_they_do_without(text: str, genrw: Command, softmax: Path
 def test_lines_name_rules_and_their_places(text: str, library: Library) -> None:
     line = next(line for line in text.splitlines() if line.startswith("reduce_max = "))
     assert "# widen_reduce (rules/simplify/widen.rw:" in line
-    places = {rule.name: place(rule) for rule in library.rules}
+    places = {rule.name: rule.name_span.location for rule in library.rules}
     told = TOLD.findall(text)
     assert len(told) > 50
     assert all(places[key.split("/")[0]] == where for key, where in told)

@@ -16,7 +16,7 @@ from host_gpu import HostGpu
 import genrw as api
 from genrw.measure import gpu_case, tune
 from genrw.measure.tune import Tuned
-from genrw.measure.tuned import Database, Measured, database_path, kernel_key, with_winners
+from genrw.tuned import Database, Measured, database_path, kernel_key, with_winners
 
 ROWS = "x = @param:x -> float{32, 256}\ny = reduce_sum[axes={1}](x)\n@return(y)\n"
 TWO = "x = @param:x -> float{8, 32}\na = reduce_sum[axes={0}](x)\nb = mul(x, a)\ny = reduce_max[axes={1}](b)\n@return(y)\n"

@@ -12,9 +12,10 @@ import pytest
 
 import genrw
 from genrw.codegen.hip import identifiers
+from genrw.codegen.hip.header import device_header
 from genrw.codegen.hip.identifiers import Names, global_identifier, identifier
 from genrw.codegen.runtime.amd import compile_amd
-from genrw.codegen.runtime.compilers import device_header, zig
+from genrw.codegen.runtime.compilers import zig
 from genrw.codegen.runtime.cuda import compile_ptx
 
 TEXT = "x = @param:{name} -> float{{8}}\ny = neg(x)\n@return(y)\n"

@@ -14,7 +14,6 @@ from support import WAVE64, load
 from genrw.authoring.rulesets import load_library
 from genrw.coverage.observed import Coverage, Row
 from genrw.engine.library.library import Library
-from genrw.explain.report import place
 from genrw.program import Program
 
 RECORD = Path(__file__).parent / "covered_by.json"
@@ -36,7 +35,7 @@ def catalogue(library: Library) -> Iterator[tuple[str, Program]]:
 
 def missing(rows: Iterable[Row]) -> list[str]:
     """What is still to be seen, a line for each rule."""
-    return [f"{place(row.rule)}: {row.direction}: {', '.join(row.gaps)}" for row in rows if row.gaps]
+    return [f"{row.rule.name_span.location}: {row.direction}: {', '.join(row.gaps)}" for row in rows if row.gaps]
 
 
 def recorded(rows: Iterable[Row]) -> str:

@@ -10,7 +10,7 @@ from math import prod
 from random import Random
 from typing import Any
 
-from genrw.codegen.runtime.compilers import device_header
+from genrw.codegen.hip.header import device_header
 from genrw.engine.ir.dtypes import DTYPES, in_class
 from genrw.engine.ir.types import Type
 from genrw.engine.language.expr_walk import walk
