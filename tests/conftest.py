@@ -11,8 +11,6 @@ import pytest
 from genrw.authoring.rulesets import load_library
 from genrw.engine.library.library import Library
 
-# Processes that tests start import the installed package, not the sources' folder genrw/ beside them.
-os.environ["PYTHONSAFEPATH"] = "1"
 # What was measured on this machine before chooses no schedules here.
 os.environ["GENRW_TUNED"] = os.devnull + "/none"
 

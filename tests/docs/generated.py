@@ -108,9 +108,10 @@ def _made_of(op: OpDecl) -> str:
 
 
 def _modules(folder: Path) -> str:
-    """What the Python files of a folder say that they hold."""
+    """What a package says that it holds, and what its modules say."""
     paths = sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
-    return _table(["module", "holds"], [[f"`{path.name}`", _prose(_docstring(path))] for path in paths])
+    rows = [[f"`{path.name}`", _prose(_docstring(path))] for path in paths]
+    return f"{_prose(_docstring(folder / '__init__.py'))}\n\n{_table(['module', 'holds'], rows)}"
 
 
 def _docstring(path: Path) -> str:
