@@ -127,7 +127,7 @@ def _classify(item: Placed, library: Library) -> None:
         # all elements of the share at once: lanes meet but once, and what an operator computes two at a time stays so
         item.wide = False
     elif node.type.sort == "effect":
-        item.gathers = "{{share}}" in (operator.decl.emit or "")
+        item.gathers = "in_chunks" in operator.decl.role_parts
         item.wide = item.gathers or any(o.node.type.sort == "index" for o in arrays)
     else:
         item.wide = bool(node.type.size) and (bool(arrays) or is_leaf)

@@ -114,9 +114,9 @@ class Text(str):
 class _Printer:
     def __init__(self, module: Module, library: Library, context: Mapping[str, Any], name: str) -> None:
         self.module, self.library, self.context, self.name = module, library, context, name
-        self.block = int(module.schedule.get("block_size", 1))
-        self.resident = int(module.schedule.get("resident", 0))
-        held = int(module.schedule.get("held", 0))
+        self.block = library.launch_entry(module.schedule, "block", 1)
+        self.resident = library.launch_entry(module.schedule, "resident", 0)
+        held = library.launch_entry(module.schedule, "held", 0)
         self.placement: Placement = recomputed(place(module, library), library, self._registers(), held)
         self.rest: dict[int, Rest] = choose_rest(self.placement.nodes, library, held, self.block)
         self.facts = index_ranges(module, library, context)
@@ -147,7 +147,7 @@ class _Printer:
         arguments = self._arguments()
         self._choose_names()
         self._body()
-        groups = int(self.module.schedule.get("grid", 1))
+        groups = self.library.launch_entry(self.module.schedule, "grid", 1)
         frame = {
             "name": self.name,
             "target": self.module.target,

@@ -37,10 +37,10 @@ def choose_rest(order: Sequence[Placed], library: Library, held: int, block: int
 
 def held_elements(item: Placed, library: Library, held: int) -> int:
     """How many elements of a lane's share registers hold: all, but of an array that is read once for the whole row, where
-    the text of its operator says where the rest goes, and that is whole chunks."""
+    its operator leaves the rest to workgroup memory, and that is whole chunks."""
     type_ = item.node.type
     leaves = held and type_.sort == "array" and item.loop is None
-    if not leaves or held >= type_.size or "{{rest}}" not in (library.operator(item.node.op).decl.emit or ""):
+    if not leaves or held >= type_.size or "spilled" not in library.operator(item.node.op).decl.role_parts:
         return type_.size
     chunk = _CHUNK_BYTES // DTYPES[type_.dtype].itemsize
     return held if held % chunk == 0 and type_.size % chunk == 0 else type_.size

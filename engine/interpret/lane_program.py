@@ -75,7 +75,7 @@ class LaneProgram:
             if self.library.role(node.op) == "index_leaf" and not node.operands:
                 self.evaluator.value(node, ())
         groups, *rest = self.lanes.extents
-        groups = int(self.module.schedule.get("grid", groups))
+        groups = self.library.launch_entry(self.module.schedule, "grid", groups)
         share = max([node.type.size for node in self.nodes], default=0)
         return groups, max(1, CHUNK // max(1, int(np.prod(rest)) * max(1, share)))
 

@@ -52,10 +52,11 @@ PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "element": (("operand",), ("operand",)),
     "made": (("operand",), ("operand",)),
     "place": (("element", "in_row", "elsewhere"),),
-    "read": (("operand",), ("operand",)),
-    "write": (("operand",), ("operand",), ("operand",)),
+    "read": (("operand",), ("operand",), ("spilled",)),
+    "write": (("operand",), ("operand",), ("operand",), ("in_chunks",)),
     "sync": (("wave", "block"),),
     "index_leaf": (("attribute",), ("attribute",), ("attribute",)),
+    "kernel": (("attribute",),) * 5,
     "boundary": (("input", "constant", "scalar", "number", "result", "effects", "call"), ("kernel",)),
 }
 """What the parts of a role may be, in order: an operand, an attribute, or one of some words."""
@@ -63,6 +64,9 @@ LEAST_PARTS = {"fold": 1, "element": 2, "made": 2, "place": 1, "read": 2, "write
 """How many parts of a role have to be named."""
 NOWHERE = "nowhere"
 """What stands for no stage where an operator says at which it may be."""
+KERNEL_PARTS = ("block", "grid", "steps", "held", "resident")
+"""What the parts of a kernel's role are, in order: a workgroup's lanes, the workgroups, the steps of the loop over a row, the
+elements of a share that registers hold (0: all), and the workgroups that a unit is to have room for (0: any number)."""
 LAUNCH_PARTS = ("call", "kernel")
 """The parts of the operator by which a main module calls its kernels."""
 
@@ -332,6 +336,17 @@ class Library:
     def kernel_operators(self) -> tuple[Operator, ...]:
         """The operators that stand for kernels: their attributes are kernels' schedules."""
         return tuple(op for op in self.operators.values() if op.role == "kernel")
+
+    @cached_property
+    def _schedule_parts(self) -> Mapping[str, str]:
+        """The schedule's entry that plays each part of the kernel's role."""
+        named = (op.decl.role_parts for op in self.kernel_operators)
+        return dict(zip(KERNEL_PARTS, next(filter(None, named), ()), strict=False))
+
+    def launch_entry(self, schedule: Mapping[str, Any], part: str, default: int) -> int:
+        """What a schedule says of a part of `KERNEL_PARTS`, or the default where it says nothing."""
+        entry = self._schedule_parts.get(part)
+        return int(schedule.get(entry, default)) if entry else default
 
     @cached_property
     def schedule_defaults(self) -> Mapping[str, Any]:

@@ -268,7 +268,7 @@ class Trial:
     def _leaves(self, instance: Instance, kind: Kind, seed: str) -> tuple[Launch, dict[int, Values]]:
         match = instance.match
         wave = int(instance.surroundings.target.values.get("wave_size", 1))
-        launch = launch_of(instance.surroundings.schedule, wave)
+        launch = launch_of(self.library, instance.surroundings.schedule, wave)
         if self.rule.contract == "approximate" or self.folds:
             kind = Kind(kind.special, False, kind.distinct)
         leaves = leaf_values(

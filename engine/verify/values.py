@@ -144,9 +144,9 @@ def _indices(shape: tuple[int, ...], facts: Mapping[str, int], distinct: bool, r
     return np.asarray(values, np.int64)
 
 
-def launch_of(schedule: Mapping[str, Any], wave: int) -> Launch:
+def launch_of(library: Library, schedule: Mapping[str, Any], wave: int) -> Launch:
     """The launch of a schedule, small enough to evaluate every lane."""
-    lanes = schedule.get("block_size", wave)
-    groups = schedule.get("grid", 2)
-    steps = schedule.get("steps", 1)
+    lanes = library.launch_entry(schedule, "block", wave)
+    groups = library.launch_entry(schedule, "grid", 2)
+    steps = library.launch_entry(schedule, "steps", 1)
     return Launch(groups if groups <= 4 else 1, lanes, steps if steps <= 4 else 1)
