@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from genrw.authoring.rulesets import load_library
 from genrw.engine.fusion.stage import SEARCH, plan_named
 from genrw.engine.lowering.pipeline import DEFAULT_POLICY, Options
-from genrw.engine.lowering.program import DEFAULT_TARGET
 from genrw.grammar.diagnostics import error
 from genrw.grammar.read import read_text
 from genrw.grammar.source import Source
@@ -46,13 +45,13 @@ def load(
     `rules` names folders of rules beside the shipped ones, or instead of them where `shipped` is false.
     `trust_rules` lets the C++ of these folders be compiled whatever it says; else what could do harm is refused.
     `strict` lowers by exact rules only; `schedule` pins entries of the schedule; `policy` names what chooses
-    the others. `plan` says how kernels are formed: by "search", or "exact", which only small programs allow. A target that is not given is the one in the program's header, else gfx942. GenrwError with
+    the others. `plan` says how kernels are formed: by "search", or "exact", which only small programs allow. A target that is not given is the one in the program's header, else the rules' default. GenrwError with
     all problems found.
     """
     options = Options(target or "", strict, dict(schedule or {}), policy, plan_named(plan))
     if str(path_or_text).endswith(SUFFIX):
         written = [f"{name}={length}" for name, length in (dims or {}).items()]
-        loaded = load_model(path_or_text, options, rules, shipped, DEFAULT_TARGET, written)
+        loaded = load_model(path_or_text, options, rules, shipped, dims=written)
     else:
         loaded = load_source(_source(path_or_text), options, rules=rules, shipped=shipped)
     return replace(loaded, trusted=trust_rules)
@@ -63,7 +62,7 @@ def load_model(
     options: Options,
     rules: Folders = (),
     shipped: bool = True,
-    default_target: str = DEFAULT_TARGET,
+    default_target: str = "",
     dims: Sequence[str] = (),
     inputs: Sequence[str] = (),
 ) -> Program:
@@ -73,7 +72,7 @@ def load_model(
 
     folders = (rules,) if isinstance(rules, str | Path) else tuple(rules)
     library = load_library(folders, shipped=shipped, examples=False)
-    model = import_file(path, library, dims, inputs, options.target or default_target)
+    model = import_file(path, library, dims, inputs, options.target or default_target or library.default_target)
     return model.program(str(path), library, options, default_target)
 
 
@@ -83,7 +82,7 @@ def load_source(
     *,
     rules: Folders = (),
     shipped: bool = True,
-    default_target: str = DEFAULT_TARGET,
+    default_target: str = "",
 ) -> Program:
     """The same for a text that was read already; a target left open is the header's, else the default."""
     folders = (rules,) if isinstance(rules, str | Path) else tuple(rules)
@@ -128,9 +127,7 @@ def compile(
     return Executable(_loaded(program, {"target": target, **settings}, found.default_target), found)
 
 
-def _loaded(
-    program: Program | str | Path, settings: Mapping[str, Any], default_target: str = DEFAULT_TARGET
-) -> Program:
+def _loaded(program: Program | str | Path, settings: Mapping[str, Any], default_target: str = "") -> Program:
     """A program as the settings want it, for the default target where neither they nor a header name one."""
     loaded = program if isinstance(program, Program) else load(program, **settings)
     kept = loaded.options
@@ -144,7 +141,7 @@ def _loaded(
             plan_named(settings.get("plan", kept.plan)),
         )
     if not loaded.target_chosen and not settings.get("target"):
-        kept = replace(kept, target=default_target)
+        kept = replace(kept, target=default_target or loaded.library.default_target)
     return loaded if kept == loaded.options else loaded.with_options(kept)
 
 

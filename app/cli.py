@@ -252,12 +252,11 @@ def import_command(
 ) -> int:
     """Write an ONNX model as NAME.gen and its constants as .npy files."""
     from genrw.authoring.rulesets import load_library
-    from genrw.engine.lowering.program import DEFAULT_TARGET
     from genrw.onnx.program import import_file
     from genrw.output import write_files
 
     library = load_library(rules or (), shipped=not no_shipped_rules, examples=False)
-    files = import_file(model, library, dim or (), inputs or (), DEFAULT_TARGET).files(Path(model).stem)
+    files = import_file(model, library, dim or (), inputs or (), library.default_target).files(Path(model).stem)
     write_files(output, files)
     return _print("\n".join(str(output / name) for name in files), None)
 
@@ -483,19 +482,17 @@ def _settings(
 def _load(
     file: str,
     settings: Settings,
-    default_target: str | None = None,
+    default_target: str = "",
     dims: Sequence[str] = (),
     inputs: Sequence[str] = (),
 ) -> Program:
     """The program in a file. A model's shapes depend on `dims`, and may depend on `inputs`."""
     from genrw.api import load_model, load_source
-    from genrw.engine.lowering.program import DEFAULT_TARGET
     from genrw.grammar.read import read_text
     from genrw.onnx.file import SUFFIX
 
-    default = default_target or DEFAULT_TARGET
     if file.endswith(SUFFIX):
-        model = load_model(file, settings.options(), settings.rules, settings.shipped, default, dims, inputs)
+        model = load_model(file, settings.options(), settings.rules, settings.shipped, default_target, dims, inputs)
         return replace(model, trusted=settings.trusted)
     source = _standard_input() if file == _STDIN else read_text(file)
     loaded = load_source(
@@ -503,7 +500,7 @@ def _load(
         settings.options(),
         rules=settings.rules,
         shipped=settings.shipped,
-        default_target=default,
+        default_target=default_target,
     )
     return replace(loaded, trusted=settings.trusted)
 

@@ -22,7 +22,6 @@ from genrw.engine.lint.check_declarations import check_declarations
 from genrw.engine.lint.check_imports import check_imports
 from genrw.engine.lint.check_rules import check_rules
 from genrw.engine.lint.check_targets import check_targets
-from genrw.engine.lowering.program import DEFAULT_TARGET
 from genrw.engine.programs.build import build_file, module_values
 from genrw.folders import PROGRAM, RULES, visible_files
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
@@ -218,7 +217,7 @@ def _values(file: File, library: Library) -> tuple[dict[int, Node], list[Diagnos
     problems: list[Diagnostic] = []
     for module in file.modules:
         try:
-            made, wrong = module_values(module, library, DEFAULT_TARGET, modules)
+            made, wrong = module_values(module, library, library.default_target, modules)
         except GenrwError as problem:
             made, wrong = [], list(problem.diagnostics)
         values |= {node.span.start: node for node in made}
@@ -228,7 +227,7 @@ def _values(file: File, library: Library) -> tuple[dict[int, Node], list[Diagnos
 
 def _build_problems(file: File, library: Library) -> list[Diagnostic]:
     try:
-        build_file(file, library, DEFAULT_TARGET)
+        build_file(file, library, library.default_target)
     except GenrwError as problem:
         return list(problem.diagnostics)
     return []

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from genrw.api import load_source
 from genrw.authoring.rulesets import shipped_folder
-from genrw.engine.lowering.program import DEFAULT_TARGET
 from genrw.folders import RULES, require_folder
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.read import read_text
@@ -99,7 +98,6 @@ class View:
                 self.settings.options(),
                 rules=self.settings.rules,
                 shipped=self.settings.shipped,
-                default_target=DEFAULT_TARGET,
             )
             text = str(program.lower(self.stage or program.stages[-1]))
         except GenrwError as problem:

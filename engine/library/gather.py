@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from genrw.engine.language.layouts import LAYOUT_FUNCTIONS
 from genrw.engine.library.constants import CONSTANTS, constant_operators, spelled_out
 from genrw.engine.library.definitions import Derived, TermFunctions, definition_rules
-from genrw.engine.library.library import NOWHERE, Library, Operator, Scope, Target
+from genrw.engine.library.library import DEFAULT, NOWHERE, Library, Operator, Scope, Target
 from genrw.engine.library.monoids import monoid_functions
 from genrw.engine.library.variants import nodes
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
@@ -195,6 +195,7 @@ class _Gatherer:
         bases = {decl.name for decl in decls.values() if "abstract" in dict(decl.values)}
         for decl in decls.values():
             values = resolve(decl, (decl.name,))
+            values.pop(DEFAULT, None)
             if decl.name not in bases:
                 names: dict[str, Any] = {"name": decl.name}
                 for key, expr in values.items():
@@ -202,7 +203,7 @@ class _Gatherer:
                         names[key] = scope.compile(expr)(names)
                     except GenrwError as problem:
                         self.problems += (p for p in problem.diagnostics if p not in self.problems)
-                targets[decl.name] = Target(decl.name, names)
+                targets[decl.name] = Target(decl.name, names, DEFAULT in dict(decl.values))
         return targets
 
     def _class(self, decl: ClassDecl, library: Library) -> frozenset[str]:

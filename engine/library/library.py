@@ -67,6 +67,8 @@ NOWHERE = "nowhere"
 KERNEL_PARTS = ("block", "grid", "steps", "held", "resident")
 """What the parts of a kernel's role are, in order: a workgroup's lanes, the workgroups, the steps of the loop over a row, the
 elements of a share that registers hold (0: all), and the workgroups that a unit is to have room for (0: any number)."""
+DEFAULT = "default"
+"""The entry of the target that programs are lowered for which name none; a target does not inherit it."""
 LAUNCH_PARTS = ("call", "kernel")
 """The parts of the operator by which a main module calls its kernels."""
 
@@ -193,10 +195,12 @@ class Operator:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A machine to compile for. `values` holds its own and its inherited entries, evaluated."""
+    """A machine to compile for. `values` holds its own and its inherited entries, evaluated. `is_default` marks the target
+    of programs that name none."""
 
     name: str
     values: Mapping[str, Any]
+    is_default: bool = False
 
     def member(self, name: str) -> object:
         return self.values[name]
@@ -326,6 +330,14 @@ class Library:
         if name not in self.targets:
             raise error(f"unknown target `{name}`", remedy=f"targets are {', '.join(self.targets)}")
         return self.targets[name]
+
+    @cached_property
+    def default_target(self) -> str:
+        """The target of programs that name none: the one that says `default true`, else the first; GenrwError if there is
+        no target."""
+        if not self.targets:
+            raise error("the rules declare no target", remedy="declare one: `target NAME`")
+        return next((name for name, target in self.targets.items() if target.is_default), next(iter(self.targets)))
 
     def suggest(self, name: str) -> str | None:
         """A remedy that names a similar operator, or None."""

@@ -20,7 +20,6 @@ from genrw.grammar.diagnostics import error
 from genrw.grammar.gen import parse_gen
 from genrw.grammar.source import Source
 
-DEFAULT_TARGET = "gfx942"
 _PIPELINES_KEPT = 8
 
 watchers: list[Callable[[StagedProgram], None]] = []
@@ -69,15 +68,16 @@ class StagedProgram:
         source: Source,
         library: Library,
         options: Options | None = None,
-        default_target: str = DEFAULT_TARGET,
+        default_target: str = "",
     ) -> Self:
-        """Check a `.gen` text. A target that the options leave open is the headers', else the default."""
+        """Check a `.gen` text. A target that the options leave open is the headers', else the default: the rules' own if it
+        is empty."""
         if not library.stages:
             raise error("the rules declare no pipeline", remedy="declare one: `pipeline first -> … -> last`")
         file = parse_gen(source.text, source.name)
         options = options or Options(target="")
         chosen = options.target or _header_target(file)
-        target = chosen or default_target
+        target = chosen or default_target or library.default_target
         if target != _header_target(file):
             library.target(target)
         units = build_file(file, library, target)

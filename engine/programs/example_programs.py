@@ -16,9 +16,6 @@ from genrw.grammar import gen_tree as tree
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.rw_tree import Example, RuleDecl
 
-_TARGET = "gfx942"
-"""The target of examples that name none; the first there is where it is not."""
-
 
 def program_of(library: Library, example: Example, file: tree.File) -> Module:
     """One of an example's two programs, with what its brackets say of its surroundings; GenrwError for one that is none."""
@@ -26,7 +23,7 @@ def program_of(library: Library, example: Example, file: tree.File) -> Module:
     instructions = tuple(_returning(written.instructions))
     whole = replace(written, instructions=instructions, attributes=example.context)
     modules = {m.name: m for m in file.modules[:-1]} | {whole.name: whole}
-    target = _TARGET if _TARGET in library.targets else next(iter(library.targets), _TARGET)
+    target = library.default_target if library.targets else ""
     module = build_module(whole, library, target, modules, fragment=True)
     return replace(module, root=_bare(module.root, library), target=module.target or target)
 
