@@ -9,12 +9,6 @@ from functools import cached_property
 from genrw.engine.fusion.compute_locations import ELEMENT, ELSEWHERE, ROW
 from genrw.engine.fusion.graph import FLAT, FusionGraph, Need
 
-MOST_VALUES = 160
-"""How many values a kernel makes at most: more would neither compile soon nor fit into registers."""
-
-MOST_BUFFERS = 60
-"""How many tensors a kernel reads and writes at most."""
-
 
 @dataclass(frozen=True)
 class Kernel:
@@ -182,7 +176,7 @@ def _descend(
             loaded[need] = None
             continue
         needs = below(need)
-        if needs is None or len(made) >= MOST_VALUES:
+        if needs is None or len(made) >= graph.costs.values:
             missing.append(need)
             continue
         made[need] = None
@@ -197,7 +191,7 @@ def _too_much(graph: FusionGraph, kernel: Kernel, made: Iterable[Need], loaded: 
     if kernel.space != FLAT and not any(i in graph.fold_space for i in values):
         return [(first, ROW)]
     buffers = len({i for i, _ in loaded if not graph.free[i]}) + len(kernel.outputs)
-    if buffers <= MOST_BUFFERS:
+    if buffers <= graph.costs.buffers:
         return []
     # Storing the value in the middle cuts the kernel into halves.
     inner = sorted(i for i in values if i not in kernel.outputs) or [first]

@@ -81,7 +81,7 @@ class _Program:
         return [s for s in range(FLAT, len(graph.spaces)) if graph.homes(i, s, graph.elements[i])]
 
     def _candidate(self, first: int, space: int) -> _Candidate:
-        used = self._variable(self.graph.machine.launch)
+        used = self._variable(self.graph.costs.launch)
         time = self._variable(1.0, float("inf"), integral=False)
         rank = self._variable(0.0, float("inf"), integral=False)
         return _Candidate(first, space, used, time, rank)
@@ -140,10 +140,10 @@ class _Program:
         """A kernel takes as long as its bytes and as long as its operations."""
         graph = self.graph
         body = body_of(graph, Kernel(c.space, (c.first,)), ())
-        moved = [(-body.bytes_of(need) / graph.machine.bandwidth, v) for need, v in c.loaded.items()]
-        moved += [(-graph.bytes[o] / graph.machine.bandwidth, v) for o, v in c.outputs.items()]
+        moved = [(-body.bytes_of(need) / graph.costs.bandwidth, v) for need, v in c.loaded.items()]
+        moved += [(-graph.bytes[o] / graph.costs.bandwidth, v) for o, v in c.outputs.items()]
         self._row(0, (1, c.time), *moved)
-        self._row(0, (1, c.time), *((-body.work_of(need) / graph.machine.rate, v) for need, v in c.made.items()))
+        self._row(0, (1, c.time), *((-body.work_of(need) / graph.costs.rate, v) for need, v in c.made.items()))
 
     # ---- all of them
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from genrw.engine.fusion.compute_locations import ELEMENT, ELSEWHERE, ROW, Answer, Question, Space
 from genrw.engine.ir.dtypes import DTYPES
@@ -20,17 +21,22 @@ FLAT = -1
 
 
 @dataclass(frozen=True)
-class Machine:
-    """What the cost of a kernel depends on: microseconds a launch, bytes and operations a microsecond."""
+class PlanCosts:
+    """What the cost of a kernel depends on: microseconds a launch, bytes and operations a microsecond. A kernel computes so
+    many values and reads and writes so many buffers at most."""
 
     launch: float
     bandwidth: float
     rate: float
+    values: float = inf
+    buffers: float = inf
 
     @classmethod
-    def of(cls, values: Mapping[str, float]) -> Machine:
+    def of(cls, values: Mapping[str, float]) -> PlanCosts:
         """From a target's entries."""
-        return cls(values["launch_us"], values["bandwidth_gbs"] * 1000.0, values["gflops"] * 1000.0)
+        bandwidth, rate = values["bandwidth_gbs"] * 1000.0, values["gflops"] * 1000.0
+        limits = (values.get(entry, inf) for entry in ("kernel_values", "kernel_buffers"))
+        return cls(values["launch_us"], bandwidth, rate, *limits)
 
 
 class FusionGraph:
@@ -42,8 +48,8 @@ class FusionGraph:
     A graph has `questions` to the rules, and is complete when it has taken their answers (`answer`).
     """
 
-    def __init__(self, module: Module, library: Library, machine: Machine) -> None:
-        self.module, self.machine = module, machine
+    def __init__(self, module: Module, library: Library, costs: PlanCosts) -> None:
+        self.module, self.costs = module, costs
         self.nodes = list(module.nodes[:-1])
         number = {id(node): i for i, node in enumerate(self.nodes)}
         self.operands = [tuple(number[id(o)] for o in node.operands) for node in self.nodes]
@@ -152,8 +158,8 @@ class FusionGraph:
 
     def time(self, moved: float, operations: float) -> float:
         """The predicted time of a kernel that moves so many bytes, in microseconds."""
-        machine = self.machine
-        return machine.launch + max(moved / machine.bandwidth, operations / machine.rate)
+        costs = self.costs
+        return costs.launch + max(moved / costs.bandwidth, operations / costs.rate)
 
     def homes(self, i: int, space: int, elements: int) -> tuple[int, ...]:
         """The places at which a kernel of a space, or a flat one of so many elements, can store a value.

@@ -105,11 +105,11 @@ class Plan:
     def _within(self, most: float, kernels: Sequence[Kernel]) -> list[Body] | None:
         """The bodies of kernels; None if one is not legal, or if all together take longer than `most`."""
         # No kernel is faster than a launch: most changes that do not pay are given up after the first body.
-        time = self.graph.machine.launch * len(kernels)
+        time = self.graph.costs.launch * len(kernels)
         bodies = []
         for kernel in kernels:
             body = body_of(self.graph, kernel, self.owner)
-            time += body.time - self.graph.machine.launch
+            time += body.time - self.graph.costs.launch
             if not body.legal or time > most:
                 return None
             bodies.append(body)
@@ -256,8 +256,8 @@ class _Cut:
             needed.update(dict.fromkeys(new))
 
     def _storing(self, i: int) -> float:
-        machine = self.graph.machine
-        return machine.launch + 2 * self.graph.bytes[i] / machine.bandwidth
+        costs = self.graph.costs
+        return costs.launch + 2 * self.graph.bytes[i] / costs.bandwidth
 
     def _impossible(self, i: int) -> GenrwError:
         node = self.graph.nodes[i]

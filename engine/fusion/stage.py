@@ -8,7 +8,7 @@ from itertools import islice
 
 from genrw.engine.fusion.compute_locations import ELEMENT, ELSEWHERE, Places
 from genrw.engine.fusion.exact import exact
-from genrw.engine.fusion.graph import FLAT, FusionGraph, Machine
+from genrw.engine.fusion.graph import FLAT, FusionGraph, PlanCosts
 from genrw.engine.fusion.modules import unit_of
 from genrw.engine.fusion.search import Plan, search
 from genrw.engine.ir.nodes import Module, Unit
@@ -42,7 +42,7 @@ def fuse(
     The rules are asked about all programs together. `by` says how plans are found: by a search, or exactly, which takes
     long for all but small programs.
     """
-    graphs = [FusionGraph(m, library, Machine.of(library.target(m.target).values)) for m in modules]
+    graphs = [FusionGraph(m, library, PlanCosts.of(library.target(m.target).values)) for m in modules]
     asked = [graph.questions() for graph in graphs]
     answers = iter(places.ask([question for questions in asked for question in questions]))
     for graph, questions in zip(graphs, asked, strict=True):

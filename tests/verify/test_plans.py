@@ -15,13 +15,13 @@ from support import differences, inputs_and_reference, load
 from genrw.authoring.rulesets import load_library
 from genrw.engine.fusion.body import Kernel, body_of
 from genrw.engine.fusion.exact import exact
-from genrw.engine.fusion.graph import FusionGraph, Machine
+from genrw.engine.fusion.graph import FusionGraph, PlanCosts
 from genrw.engine.fusion.search import search
 from genrw.engine.library.library import Library
 from genrw.grammar.diagnostics import GenrwError
 
 # Launches dear, memory dear, operations dear, all cheap.
-MACHINES = [Machine(4.0, 5.3e6, 81.7e6), Machine(4.0, 3e3, 1e4), Machine(1.0, 3e3, 1e5), Machine(0.2, 1e3, 3e3)]
+MACHINES = [PlanCosts(4.0, 5.3e6, 81.7e6), PlanCosts(4.0, 3e3, 1e4), PlanCosts(1.0, 3e3, 1e5), PlanCosts(0.2, 1e3, 3e3)]
 BATCH = 10
 """Programs whose plans are lowered in one call."""
 FEW = 40
