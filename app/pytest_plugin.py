@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from genrw.coverage.observed import Coverage, Row
+    from genrw.coverage.observed import Coverage, RuleRow
     from genrw.engine.library.library import Library
     from genrw.engine.lowering.program import StagedProgram
 
@@ -70,7 +70,7 @@ class _Watch:
         self.config = config
         self.programs: dict[Any, StagedProgram] = {}
         self.data = CoverageData()
-        self.rows: list[Row] = []
+        self.rows: list[RuleRow] = []
         self.problem = ""
         watchers.append(self._note)
 
@@ -146,7 +146,7 @@ class _Watch:
         folders = _folders(self.config)
         return frozenset(r.name for r in library.rules if not folders or _inside(r.name_span.source.name, folders))
 
-    def _all_rows(self) -> list[Row]:
+    def _all_rows(self) -> list[RuleRow]:
         """The rows of the rules asked about, with the data of earlier runs and the rules' own examples."""
         from genrw.coverage.data import CoverageData
         from genrw.coverage.observed import Coverage
@@ -181,7 +181,7 @@ class _Watch:
         if self.problem:
             terminalreporter.write_line(self.problem)
             return
-        gaps: Sequence[Row] = [row for row in self.rows if row.gaps]
+        gaps: Sequence[RuleRow] = [row for row in self.rows if row.gaps]
         for row in gaps:
             terminalreporter.write_line(f"{row.rule.name_span.location}: {row.direction}: {', '.join(row.gaps)}")
         covered = len(self.rows) - len(gaps)

@@ -33,7 +33,7 @@ from genrw.codegen.hip.printer import Argument
 from genrw.codegen.runtime.amd import compile_amd
 from genrw.codegen.runtime.array_layout import Array, from_memory, memory_size, poisoned, to_memory
 from genrw.engine.ir.dtypes import numpy_dtype
-from genrw.engine.programs.launches import INPUT, RESULT, SCRATCH, Place
+from genrw.engine.programs.launches import INPUT, RESULT, SCRATCH, MemorySlot
 from genrw.program import Program
 
 TARGETS = ("gfx942", "gfx1100", "gfx1201")
@@ -165,7 +165,7 @@ def _outcome(case: Case) -> str:
 def _results(program: Program, arch: str, inputs: Mapping[str, Any]) -> list[Array]:
     """The results of a program in order, its kernels run one after the other."""
     launches, kernels = program.launches(), program.kernels()
-    memory: dict[Place, Array] = {}
+    memory: dict[MemorySlot, Array] = {}
     arguments: dict[int, Argument] = {}
     for step in launches.steps:
         kernel = kernels[step.kernel]
@@ -179,12 +179,12 @@ def _results(program: Program, arch: str, inputs: Mapping[str, Any]) -> list[Arr
             code = compile_amd(kernel.text, arch, kernel.wave_size, kernel.name)
             taken = [memory[place].view(numpy_dtype(a.dtype)) for place, a in places]
             _emulators[0](code.blob, kernel.name, kernel.groups, kernel.block, taken)
-    found = ((memory[Place(RESULT, n)], arguments[n]) for n in launches.results)
+    found = ((memory[MemorySlot(RESULT, n)], arguments[n]) for n in launches.results)
     return [from_memory(made, a.lens, a.strides) for made, a in found]
 
 
 def _memory(
-    program: Program, scratch: Sequence[int], place: Place, argument: Argument, inputs: Mapping[str, Any]
+    program: Program, scratch: Sequence[int], place: MemorySlot, argument: Argument, inputs: Mapping[str, Any]
 ) -> Array:
     """What a place holds at first: an input's elements, or what shows where nothing was written."""
     if place.kind == INPUT:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from genrw.coverage.observed import Row, Seen, directions_of, row_of
+from genrw.coverage.observed import RuleRow, Seen, directions_of, row_of
 from genrw.engine.language.expr import calls
 from genrw.engine.library.library import Library
 from genrw.engine.lint.walks import expressions
@@ -50,7 +50,7 @@ class CoverageData:
     entries: dict[tuple[str, str, str], Seen] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, rows: Iterable[Row], library: Library) -> CoverageData:
+    def of(cls, rows: Iterable[RuleRow], library: Library) -> CoverageData:
         """What the rows of a library say."""
         found = cls()
         for row in rows:
@@ -64,10 +64,10 @@ class CoverageData:
         for key, seen in other.entries.items():
             self.entries.setdefault(key, Seen()).add(seen)
 
-    def rows(self, rules: Sequence[RuleDecl], library: Library) -> list[Row]:
+    def rows(self, rules: Sequence[RuleDecl], library: Library) -> list[RuleRow]:
         """What is known of rules as they are now; of a rule that was seen only in another form, that it is stale."""
         known = {name for name, _, _ in self.entries}
-        found: list[Row] = []
+        found: list[RuleRow] = []
         for rule in rules:
             content = content_hash(rule, library)
             for key in directions_of(rule):

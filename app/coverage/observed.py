@@ -54,7 +54,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Row:
+class RuleRow:
     """What was seen of one rule in one direction. `refused` is None for a rule without guard.
 
     `stages` tells the stages of the rule apart. A row is `stale` where only another form of the rule was seen. `programs`
@@ -243,7 +243,7 @@ class Coverage:
         """What was seen of a direction at each stage of its rule."""
         return {stage: self.seen.get((key, stage), Seen()) for stage in rule.stages}
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[RuleRow]:
         """What was seen of each rule, both directions of those that have two."""
         survived = self._survivors()
         survived |= {where: cut for where, cuts in self.cuts.items() if (cut := self._differing(where[0], cuts))}
@@ -310,11 +310,11 @@ def directions_of(rule: RuleDecl) -> tuple[str, ...]:
     return (rule.name, f"{rule.name}/reverse") if rule.both_ways else (rule.name,)
 
 
-def row_of(rule: RuleDecl, key: str, stages: Mapping[str, Seen], stale: bool = False) -> Row:
+def row_of(rule: RuleDecl, key: str, stages: Mapping[str, Seen], stale: bool = False) -> RuleRow:
     """The row of a direction of a rule, from what was seen of it at each stage."""
     seen = _total(stages)
     taken, refused = (seen.taken, seen.refused) if rule.guard is not None else (None, None)
-    return Row(rule, key, seen.fired > 0, seen.survived, taken, refused, stages, stale)
+    return RuleRow(rule, key, seen.fired > 0, seen.survived, taken, refused, stages, stale)
 
 
 def _total(stages: Mapping[str, Seen]) -> Seen:

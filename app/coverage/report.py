@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 from genrw.authoring.rulesets import load_library
 from genrw.coverage.data import CoverageData
-from genrw.coverage.observed import Coverage, Row
+from genrw.coverage.observed import Coverage, RuleRow
 from genrw.grammar.diagnostics import GenrwError
 from genrw.output import write_file
 from genrw.program import Program
@@ -49,7 +49,7 @@ def cover_files(programs: Mapping[str, Program], settings: Settings, request: Re
     return show(rows, request.as_json)
 
 
-def write_reports(rows: Sequence[Row], request: Request) -> None:
+def write_reports(rows: Sequence[RuleRow], request: Request) -> None:
     """Write the page and the XML that were asked for."""
     if request.page is not None:
         write_file(request.page, page(rows).encode())
@@ -57,7 +57,7 @@ def write_reports(rows: Sequence[Row], request: Request) -> None:
         write_file(request.xml, cobertura(rows))
 
 
-def percent(rows: Sequence[Row]) -> float:
+def percent(rows: Sequence[RuleRow]) -> float:
     """How many of a hundred rows lack nothing."""
     return 100.0 * sum(not row.gaps for row in rows) / len(rows) if rows else 100.0
 
@@ -65,7 +65,7 @@ def percent(rows: Sequence[Row]) -> float:
 # ---- as text
 
 
-def show(rows: Iterable[Row], as_json: bool) -> int:
+def show(rows: Iterable[RuleRow], as_json: bool) -> int:
     """Print what was seen; 1 if something is still to be seen."""
     rows = list(rows)
     if as_json:
@@ -89,7 +89,7 @@ def show(rows: Iterable[Row], as_json: bool) -> int:
     return int(any(row.gaps for row in rows))
 
 
-def _entry(row: Row) -> dict[str, Any]:
+def _entry(row: RuleRow) -> dict[str, Any]:
     return {
         "name": row.direction,
         "stage": row.rule.stage or "",
@@ -103,7 +103,7 @@ def _entry(row: Row) -> dict[str, Any]:
     }
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: RuleRow) -> list[str]:
     def count(number: int | None) -> str:
         return "" if number is None else str(number)
 
@@ -133,9 +133,9 @@ pre .stale { border-color: #d90; background: #fdf8ec; } .gap { color: #b22; } a 
 """
 
 
-def page(rows: Sequence[Row]) -> str:
+def page(rows: Sequence[RuleRow]) -> str:
     """One HTML page without anything from elsewhere: a table of the rules, then each file with its rules coloured."""
-    files: dict[str, list[Row]] = {}
+    files: dict[str, list[RuleRow]] = {}
     for row in rows:
         files.setdefault(row.rule.span.source.name, []).append(row)
     covered = sum(not row.gaps for row in rows)
@@ -147,7 +147,7 @@ def page(rows: Sequence[Row]) -> str:
     )
 
 
-def _html_table(rows: Sequence[Row]) -> str:
+def _html_table(rows: Sequence[RuleRow]) -> str:
     heads = ["rule", "stage", "fired", "survived", "taken", "refused", "time", "terms", "to be seen"]
     lines = ["<table><tr>" + "".join(f"<th>{head}</th>" for head in heads) + "</tr>"]
     for row in rows:
@@ -158,7 +158,7 @@ def _html_table(rows: Sequence[Row]) -> str:
     return "\n".join([*lines, "</table>"])
 
 
-def _html_file(name: str, rows: Sequence[Row]) -> str:
+def _html_file(name: str, rows: Sequence[RuleRow]) -> str:
     """A rule file's text; the lines of a rule carry what was seen of it."""
     source = rows[0].rule.span.source
     marks: dict[int, tuple[str, str]] = {}
@@ -186,9 +186,9 @@ def _html_line(text: str, mark: tuple[str, str] | None, anchor: str | None) -> s
 # ---- as Cobertura XML
 
 
-def cobertura(rows: Sequence[Row]) -> bytes:
+def cobertura(rows: Sequence[RuleRow]) -> bytes:
     """What viewers of coverage read: a file is a class, a rule a line, its guard's decisions are branches."""
-    files: dict[str, list[Row]] = {}
+    files: dict[str, list[RuleRow]] = {}
     for row in rows:
         files.setdefault(row.rule.span.source.name, []).append(row)
     root = ElementTree.Element("coverage", {**_rates(rows), "version": "genrw", "timestamp": "0"})
@@ -207,19 +207,19 @@ def cobertura(rows: Sequence[Row]) -> bytes:
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root) + b"\n"
 
 
-def _class(classes: ElementTree.Element, name: str, rows: Sequence[Row]) -> None:
+def _class(classes: ElementTree.Element, name: str, rows: Sequence[RuleRow]) -> None:
     about = {"name": PurePath(name).stem, "filename": name, **_rates(rows)}
     made = ElementTree.SubElement(classes, "class", about)
     ElementTree.SubElement(made, "methods")
     lines = ElementTree.SubElement(made, "lines")
-    by_line: dict[int, list[Row]] = {}
+    by_line: dict[int, list[RuleRow]] = {}
     for row in rows:
         by_line.setdefault(row.rule.name_span.line, []).append(row)
     for number, of_line in sorted(by_line.items()):
         ElementTree.SubElement(lines, "line", _line(number, of_line))
 
 
-def _line(number: int, rows: Sequence[Row]) -> dict[str, str]:
+def _line(number: int, rows: Sequence[RuleRow]) -> dict[str, str]:
     """A rule's line: how often it fired where it counts, and which ways its guard decided."""
     hits = 0 if any("never" in gap and "guard" not in gap for row in rows for gap in row.gaps) else _fired(rows)
     ways, all_ways = _branches(rows)
@@ -229,16 +229,16 @@ def _line(number: int, rows: Sequence[Row]) -> dict[str, str]:
     return line
 
 
-def _fired(rows: Sequence[Row]) -> int:
+def _fired(rows: Sequence[RuleRow]) -> int:
     return sum(seen.fired for row in rows if not row.stale for seen in row.stages.values())
 
 
-def _branches(rows: Sequence[Row]) -> tuple[int, int]:
+def _branches(rows: Sequence[RuleRow]) -> tuple[int, int]:
     guarded = [row for row in rows if row.refused is not None]
     return sum(bool(row.taken) + bool(row.refused) for row in guarded), 2 * len(guarded)
 
 
-def _rates(rows: Sequence[Row]) -> Mapping[str, str]:
+def _rates(rows: Sequence[RuleRow]) -> Mapping[str, str]:
     lines = sum(row.survived and not row.stale for row in rows)
     ways, all_ways = _branches(rows)
     return {

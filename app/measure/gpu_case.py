@@ -19,7 +19,7 @@ from genrw.codegen.runtime.gpu_runtime import GpuRuntime
 from genrw.engine.interpret.compare import first_problem
 from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
-from genrw.engine.programs.launches import INPUT, RESULT, SCRATCH, Place
+from genrw.engine.programs.launches import INPUT, RESULT, SCRATCH, MemorySlot
 from genrw.program import Program
 from genrw.runner import reference_run
 
@@ -47,7 +47,7 @@ class GpuCase:
         self.kernels = GpuKernel.load_all(self.runtime, program, program.kernels())
         self.launches = program.launches()
 
-    def _arguments(self) -> dict[Place, Argument]:
+    def _arguments(self) -> dict[MemorySlot, Argument]:
         """An argument for each place that kernels read or write."""
         return {
             step.places[a.parameter]: a
@@ -63,7 +63,7 @@ class GpuCase:
     def _set_count(self) -> int:
         return max(2, min(_MOST_SETS, math.ceil(_ROTATED_BYTES / max(self.bytes, 1))))
 
-    def _set(self) -> dict[Place, Memory]:
+    def _set(self) -> dict[MemorySlot, Memory]:
         names = list(self.program.inputs)
         memories = {}
         for place, argument in self.arguments.items():
@@ -74,7 +74,7 @@ class GpuCase:
                 self.runtime.write(memories[place].pointer, flat, 0)
         return memories
 
-    def launch(self, memories: Mapping[Place, Memory], stream: int) -> None:
+    def launch(self, memories: Mapping[MemorySlot, Memory], stream: int) -> None:
         """Start all kernels on a set of memories."""
         for step in self.launches.steps:
             kernel = self.kernels[step.kernel]
@@ -88,7 +88,7 @@ class GpuCase:
             self.runtime.fill(first[place].pointer, _POISON, _size(argument), 0)
         self.launch(first, 0)
         self.runtime.synchronize(0)
-        places = [Place(RESULT, number) for number in self.launches.results]
+        places = [MemorySlot(RESULT, number) for number in self.launches.results]
         pairs = zip(places, self._wanted.items(), strict=True)
         return first_problem(
             (name, self._read(first[place], written[place]), want, written[place].dtype)

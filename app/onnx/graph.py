@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from genrw.engine.importing.importer import Surroundings, Translator, Unfit, Use
+from genrw.engine.importing.importer import ImportHost, Translator, Unfit, Use
 from genrw.engine.interpret.evaluate import Evaluator
 from genrw.engine.ir.dtypes import dtype_name, numpy_dtype
 from genrw.engine.ir.nodes import Attributes, Module, Node, walk
@@ -67,7 +67,7 @@ def missing_operators(nodes: Sequence[onnx.NodeProto], library: Library) -> Coun
     return Counter({name: count for name, count in names.items() if name not in library.imports})
 
 
-class _Importer(Surroundings):
+class _Importer(ImportHost):
     def __init__(
         self,
         model: onnx.ModelProto,

@@ -23,7 +23,7 @@ from genrw.codegen.hip.names import kernel_names, monoid_structs, words_of_texts
 from genrw.codegen.hip.placement import Pass, Placed, Placement, loops_that_need, place
 from genrw.codegen.hip.ranges import index_ranges, index_type
 from genrw.codegen.hip.recompute import recomputed
-from genrw.codegen.hip.spill import Rest, choose_rest
+from genrw.codegen.hip.spill import SpilledPart, choose_rest
 from genrw.codegen.hip.trust import Vetting
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module, Node
@@ -118,7 +118,7 @@ class _Printer:
         self.resident = library.launch_entry(module.schedule, "resident", 0)
         held = library.launch_entry(module.schedule, "held", 0)
         self.placement: Placement = recomputed(place(module, library), library, self._registers(), held)
-        self.rest: dict[int, Rest] = choose_rest(self.placement.nodes, library, held, self.block)
+        self.rest: dict[int, SpilledPart] = choose_rest(self.placement.nodes, library, held, self.block)
         self.facts = index_ranges(module, library, context)
         operators = [library.operator(p.node.op) for p in self.placement.nodes]
         self.structs = monoid_structs(library)

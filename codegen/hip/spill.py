@@ -13,7 +13,7 @@ _CHUNK_BYTES = 16
 
 
 @dataclass(frozen=True)
-class Rest:
+class SpilledPart:
     """What an array leaves to workgroup memory: registers hold its first `held` elements, a workgroup's other `count`
     elements begin `offset` bytes after the first array's."""
 
@@ -22,15 +22,15 @@ class Rest:
     count: int
 
 
-def choose_rest(order: Sequence[Placed], library: Library, held: int, block: int) -> dict[int, Rest]:
+def choose_rest(order: Sequence[Placed], library: Library, held: int, block: int) -> dict[int, SpilledPart]:
     """The arrays of which registers hold `held` elements, by their nodes' ids: those that several others need; none if
     `held` is 0."""
-    chosen: dict[int, Rest] = {}
+    chosen: dict[int, SpilledPart] = {}
     offset = 0
     for item in order:
         left = item.node.type.size - held_elements(item, library, held)
         if left and len(item.users) > 1:
-            chosen[id(item.node)] = Rest(held, offset, left * block)
+            chosen[id(item.node)] = SpilledPart(held, offset, left * block)
             offset += left * block * DTYPES[item.node.type.dtype].itemsize
     return chosen
 

@@ -23,7 +23,7 @@ from genrw.codegen.runtime.gpu_runtime import GpuRuntime, Launcher, Mark
 from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
 from genrw.engine.ir.types import packed_strides
 from genrw.engine.lowering.program import StagedProgram
-from genrw.engine.programs.launches import INPUT, SCRATCH, Launch
+from genrw.engine.programs.launches import INPUT, SCRATCH, KernelLaunch
 from genrw.grammar.cache import cache_folder, cache_key, read_entry, write_entry
 from genrw.grammar.diagnostics import GenrwError, error
 
@@ -186,7 +186,7 @@ class GpuProgram:
                     found[place.number] = _Tensor(what, name, argument.dtype, argument.lens, strides)
         return found
 
-    def _slots(self, step: Launch) -> tuple[int, ...]:
+    def _slots(self, step: KernelLaunch) -> tuple[int, ...]:
         """Where the addresses of a launch's arguments stand in a call's: inputs first, then results, then scratch."""
         outputs = {number: len(self._inputs) + i for i, number in enumerate(self._outputs)}
         first_scratch = len(self._inputs) + len(outputs)

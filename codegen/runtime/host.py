@@ -111,13 +111,13 @@ def compile_host(
     loops over its lanes in its text, and before these parameters a struct `KERNEL_lanes`. `compiler` is a command, or
     `zig`; by default the system's compiler is found.
     """
-    launch = Launch(wave_size, block, in_loops)
+    launch = UnitOptions(wave_size, block, in_loops)
     body = f"{source}\n{_entry('gen_run', kernel, arg_types, in_loops)}"
     return HostKernel(kernel, tuple(arg_types), block, _built(body, kernel, launch, cache, compiler))
 
 
 @dataclass(frozen=True)
-class Launch:
+class UnitOptions:
     """What kernels of one translation unit have in common."""
 
     wave_size: int
@@ -135,7 +135,7 @@ class Unit:
     arg_types: tuple[str, ...]
 
 
-def compile_host_units(units: Sequence[Unit], launch: Launch, *, cache: bool = True) -> list[HostKernel]:
+def compile_host_units(units: Sequence[Unit], launch: UnitOptions, *, cache: bool = True) -> list[HostKernel]:
     """Compile kernels together, which takes far less time than one by one; each stands in a namespace of its own."""
     helpers = dict.fromkeys(helper for unit in units for helper in unit.helpers)
     parts = list(helpers)
@@ -150,7 +150,7 @@ def compile_host_units(units: Sequence[Unit], launch: Launch, *, cache: bool = T
     return [HostKernel(u.kernel, u.arg_types, launch.block, built, f"gen_run{i}") for i, u in enumerate(units)]
 
 
-def _built(body: str, name: str, launch: Launch, cache: bool, compiler: str | None) -> ctypes.CDLL:
+def _built(body: str, name: str, launch: UnitOptions, cache: bool, compiler: str | None) -> ctypes.CDLL:
     """The library of a translation unit, compiled or from the cache."""
     tool = host_compiler(compiler)
     text = translation_unit(body, name)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.runtime.array_layout import Array, check_array, from_memory, memory_size, poisoned, to_memory
-from genrw.codegen.runtime.host import HostKernel, Launch, Unit, compile_host, compile_host_units
+from genrw.codegen.runtime.host import HostKernel, Unit, UnitOptions, compile_host, compile_host_units
 from genrw.grammar.diagnostics import error
 
 
@@ -35,9 +35,9 @@ class HostProgram:
     @classmethod
     def compile_all(cls, sources: Sequence[KernelSource], *, cache: bool = True) -> list[HostProgram]:
         """Compile printed kernels, those that are launched alike together."""
-        alike: dict[Launch, list[KernelSource]] = {}
+        alike: dict[UnitOptions, list[KernelSource]] = {}
         for source in sources:
-            alike.setdefault(Launch(source.wave_size, source.block, source.in_loops), []).append(source)
+            alike.setdefault(UnitOptions(source.wave_size, source.block, source.in_loops), []).append(source)
         compiled: dict[int, HostProgram] = {}
         for launch, group in alike.items():
             units = [Unit(s.host_text, s.helpers, s.name, _cpp_types(s)) for s in group]

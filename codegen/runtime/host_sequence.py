@@ -13,7 +13,7 @@ from genrw.codegen.runtime.given import given_inputs
 from genrw.codegen.runtime.host_program import HostProgram
 from genrw.engine.ir.dtypes import numpy_dtype
 from genrw.engine.lowering.program import StagedProgram
-from genrw.engine.programs.launches import INPUT, SCRATCH, Place
+from genrw.engine.programs.launches import INPUT, SCRATCH, MemorySlot
 from genrw.grammar.diagnostics import error
 
 if TYPE_CHECKING:
@@ -70,12 +70,12 @@ class _Memory:
     ) -> None:
         self.poison, self.guard = poison, guard
         self.inputs = list(inputs)
-        self.guarded: set[Place] = set()
+        self.guarded: set[MemorySlot] = set()
         self.scratch = [unwritten("uint8", size, poison) for size in scratch]
         self.results: dict[int, Array] = {}
         self.written: dict[int, Array] = {}
 
-    def of(self, place: Place, argument: Argument) -> Any:
+    def of(self, place: MemorySlot, argument: Argument) -> Any:
         """The flat memory of an argument."""
         memory = self._memory(place, argument)
         if self.guard is None or place in self.guarded:
@@ -84,7 +84,7 @@ class _Memory:
         self._replace(place, self.guard.array(memory, argument.parameter), argument)
         return self._memory(place, argument)
 
-    def _replace(self, place: Place, memory: Array, argument: Argument) -> None:
+    def _replace(self, place: MemorySlot, memory: Array, argument: Argument) -> None:
         if place.kind == INPUT:
             self.inputs[place.number] = memory
         elif place.kind == SCRATCH:
@@ -93,7 +93,7 @@ class _Memory:
             self.written[place.number] = memory
             self.results[place.number] = from_memory(memory, argument.lens, argument.strides)
 
-    def _memory(self, place: Place, argument: Argument) -> Any:
+    def _memory(self, place: MemorySlot, argument: Argument) -> Any:
         if place.kind == INPUT:
             return self.inputs[place.number]
         size = memory_size(argument.lens, argument.strides)

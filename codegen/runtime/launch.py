@@ -13,7 +13,7 @@ from genrw.engine.programs.launches import INPUT, SCRATCH
 if TYPE_CHECKING:
     from genrw.codegen.runtime.amd import KernelReport
     from genrw.engine.ir.nodes import Module, Node
-    from genrw.engine.programs.launches import Launch, Place
+    from genrw.engine.programs.launches import KernelLaunch, MemorySlot
 
 FORMAT = 1
 """The version of the layout of launch.json; it changes when a reader of the old one would misread the new."""
@@ -73,7 +73,7 @@ def _tensor(name: str, node: Node) -> dict[str, Any]:
     return {"name": name, "type": type_.dtype, "shape": list(type_.lens), "strides": list(type_.layout)}
 
 
-def _kernel(module: Module, kernel: Built, step: Launch, names: _Names) -> dict[str, Any]:
+def _kernel(module: Module, kernel: Built, step: KernelLaunch, names: _Names) -> dict[str, Any]:
     source = kernel.source
     return {
         "name": source.name,
@@ -88,7 +88,7 @@ def _kernel(module: Module, kernel: Built, step: Launch, names: _Names) -> dict[
     }
 
 
-def _argument(argument: Argument, place: Place, names: _Names) -> dict[str, Any]:
+def _argument(argument: Argument, place: MemorySlot, names: _Names) -> dict[str, Any]:
     """An argument and the memory that it is given: an input, a scratch buffer, or what holds a result afterwards."""
     entry: dict[str, Any] = {"buffer": argument.parameter, "kind": "output" if argument.written else "input"}
     if place.kind == INPUT:
@@ -101,7 +101,7 @@ def _argument(argument: Argument, place: Place, names: _Names) -> dict[str, Any]
     return entry
 
 
-def _scratch(step: Launch) -> list[int]:
+def _scratch(step: KernelLaunch) -> list[int]:
     """The scratch buffers that a launch reads or writes."""
     return sorted({place.number for place in step.places.values() if place.kind == SCRATCH})
 

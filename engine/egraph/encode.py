@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from genrw.engine.egraph.bindings import egg
-from genrw.engine.egraph.guard_evaluation import Answerer, Demand, RuleUse, copied_from, taken_over
+from genrw.engine.egraph.guard_evaluation import GuardEvaluator, GuardQuery, RuleUse, copied_from, taken_over
 from genrw.engine.egraph.native import native_condition, native_number
 from genrw.engine.egraph.recording import ATTRIBUTES, CLASS, OPERATOR, Recorded, Shape
 from genrw.engine.ir.interner import CONTEXT_MASK, Interner
@@ -213,9 +213,9 @@ class _Encoder:
         )
 
     @cached_property
-    def _answerer(self) -> Answerer:
-        return Answerer(
-            Demand(
+    def _answerer(self) -> GuardEvaluator:
+        return GuardEvaluator(
+            GuardQuery(
                 self.library,
                 self.variant,
                 tuple(self.inputs),

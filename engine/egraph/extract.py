@@ -8,7 +8,7 @@ from operator import mul, or_
 from typing import Any
 
 from genrw.engine.egraph.sharing import Sharing
-from genrw.engine.egraph.stage import Saturated
+from genrw.engine.egraph.stage import EGraphSnapshot
 from genrw.engine.ir.enode import ENode
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.ir.types import Type
@@ -77,7 +77,7 @@ class Chosen:
 class Extractor:
     """Extracts modules from one saturated stage."""
 
-    def __init__(self, library: Library, stage: str, graph: Saturated) -> None:
+    def __init__(self, library: Library, stage: str, graph: EGraphSnapshot) -> None:
         self.library, self.stage, self.graph = library, stage, graph
         self._costs: dict[tuple[str, int], float | None] = {}
         self._orders: dict[tuple[str, int], tuple[Any, ...]] = {}
@@ -372,7 +372,7 @@ class Extractor:
         return None
 
 
-def written_nodes(graph: Saturated, modules: Sequence[Module], library: Library) -> dict[int, Node]:
+def written_nodes(graph: EGraphSnapshot, modules: Sequence[Module], library: Library) -> dict[int, Node]:
     """The written node of each class that has one, named ones first, then in program order.
 
     A tensor's element has none of its own and takes the tensor's.

@@ -40,7 +40,7 @@ class RuleUse:
 
 
 @dataclass(frozen=True)
-class Demand:
+class GuardQuery:
     """What one variant of a rule asks of Python.
 
     `inputs` are the numbers that a demand carries, by kind and name; `left` the nodes of the left side; `constraints`
@@ -78,10 +78,10 @@ def taken_over(left: Sequence[OpPattern], pattern: OpPattern) -> int | None:
     return copied_from(left, pattern) if pattern.open_attributes and not pattern.attributes else None
 
 
-class Answerer:
+class GuardEvaluator:
     """Answers the demands of one variant: evaluates guard and computed parts for the numbers given."""
 
-    def __init__(self, demand: Demand) -> None:
+    def __init__(self, demand: GuardQuery) -> None:
         self.library = demand.library
         self.demand = demand
         self.variant = demand.variant

@@ -88,7 +88,7 @@ class _Ended(Exception):
 
 
 @dataclass
-class Answered:
+class GuardStatistics:
     """What rules were asked and answered: how many demands of each size, how guards decided, the numbers in each rule's
     answers; of watched rules also the seconds that egglog and their answers took."""
 
@@ -108,7 +108,7 @@ class Answered:
 
 
 @dataclass
-class Saturated:
+class EGraphSnapshot:
     """The e-graph after a stage, in Python: classes by number, what they hold, and where the input went.
 
     `replaced` has the nodes that rules took out of the classes; `fired`, for each watched rule that did, the numbers of
@@ -124,7 +124,7 @@ class Saturated:
     why: dict[int, set[int]]
     rules: Mapping[int, str]
     builds: Mapping[int, frozenset[str]]
-    answered: Answered
+    answered: GuardStatistics
     fired: Mapping[str, set[int]]
     facts: Mapping[str, Mapping[int, int]]
     applied: Sequence[Application] = ()
@@ -295,11 +295,11 @@ class StageEngine:
 
     def run(
         self, modules: Sequence[Module], contexts: Sequence[Mapping[str, Any]], without: Mapping[int, str] = _ALL
-    ) -> Saturated:
+    ) -> EGraphSnapshot:
         """Saturate a batch. `contexts[i]` belongs to `modules[i]`; `without[i]` is the key of a watched rule to leave out."""
         batch = _Batch(modules, contexts, without)
         reports: list[Any] = []
-        answered = Answered()
+        answered = GuardStatistics()
         interner, ids = self._start(batch)
         try:
             self._load(batch, interner, ids)
@@ -318,7 +318,7 @@ class StageEngine:
         interner, ids = self._start(batch)
         try:
             self._load(batch, interner, ids)
-            self._saturate(interner, len(batch.modules), Answered(), [])
+            self._saturate(interner, len(batch.modules), GuardStatistics(), [])
         except (_Ended, GenrwError):
             return False
         return True
@@ -446,7 +446,7 @@ class StageEngine:
         values = zip(_LOADED_FACTS, facts, strict=True)
         return made + [egg.Set(sp, fact, [known(number)], egg.Lit(sp, egg.Int(value))) for fact, value in values]
 
-    def _saturate(self, interner: Interner, kernels: int, answered: Answered, reports: list[Any]) -> None:
+    def _saturate(self, interner: Interner, kernels: int, answered: GuardStatistics, reports: list[Any]) -> None:
         """Run rules and answer their demands until nothing changes, within the limits; keeps egglog's reports.
 
         What rules ask is gathered after each step and not in its iterations, most of which would find nothing new to ask.
@@ -474,7 +474,7 @@ class StageEngine:
                 raise _Ended(f"made more than {self.limits.nodes_per_kernel} nodes per kernel")
         raise _Ended(f"did not settle within {self.limits.rounds} rounds")
 
-    def _step(self, schedule: Any, answered: Answered, reports: list[Any]) -> Any:
+    def _step(self, schedule: Any, answered: GuardStatistics, reports: list[Any]) -> Any:
         """Run rules; gives egglog's report and keeps it."""
         report = self._run(schedule)[0].report
         reports.append(report)
@@ -500,7 +500,9 @@ class StageEngine:
         self._nodes, self._rows = sum(found.values()), sum(size for _, size in sizes)
         return self._nodes
 
-    def _exhausted(self, ended: _Ended, graph: Saturated | None, reports: Sequence[Any], batch: _Batch) -> GenrwError:
+    def _exhausted(
+        self, ended: _Ended, graph: EGraphSnapshot | None, reports: Sequence[Any], batch: _Batch
+    ) -> GenrwError:
         """The diagnostic for a limit that was reached; the e-graph is kept for the author to look at."""
         work = Work.of(reports, self.rules, graph)
         suspects = work.slowest if ended.slow else work.busiest
@@ -535,7 +537,7 @@ class StageEngine:
                 return rule
         return None
 
-    def _answer(self, interner: Interner, answered: Answered) -> bool:
+    def _answer(self, interner: Interner, answered: GuardStatistics) -> bool:
         """Answer all new demands; says whether there were any answers."""
         rows: dict[str, list[str]] = {}
         functions = self.graph.freeze().functions
@@ -562,7 +564,7 @@ class StageEngine:
             self._input(rows)
         return bool(rows)
 
-    def _read(self, interner: Interner, ids: Mapping[int, int], answered: Answered) -> Saturated:
+    def _read(self, interner: Interner, ids: Mapping[int, int], answered: GuardStatistics) -> EGraphSnapshot:
         functions = self.graph.freeze().functions
         to_int, to_text = self.graph.value_to_i64, self.graph.value_to_string
         numbers: dict[Any, int] = {}
@@ -599,7 +601,7 @@ class StageEngine:
         for row in functions[FIRED].rows if self.watched else ():
             rule, kernel = map(to_int, row.inputs)
             fired.setdefault(self.keys[rule], set()).add(kernel >> CONTEXT_SHIFT)
-        return Saturated(
+        return EGraphSnapshot(
             interner,
             classes,
             replaced,

@@ -15,7 +15,7 @@ from genrw.grammar.cache import cache_folder, cache_key, write_plain
 from genrw.grammar.rw_tree import RuleDecl
 
 if TYPE_CHECKING:
-    from genrw.engine.egraph.stage import Saturated
+    from genrw.engine.egraph.stage import EGraphSnapshot
     from genrw.engine.library.library import Library
 
 _LARGEST = 1 << 20
@@ -34,7 +34,7 @@ class Work:
     seconds: Mapping[str, float]
 
     @classmethod
-    def of(cls, reports: Iterable[Any], rules: Iterable[RuleDecl], graph: Saturated | None) -> Work:
+    def of(cls, reports: Iterable[Any], rules: Iterable[RuleDecl], graph: EGraphSnapshot | None) -> Work:
         """From what egglog reports of its runs, and the e-graph if it could be read."""
         rules = tuple(rules)
         applied, seconds = Counter[str](), defaultdict[str, float](float)
@@ -81,7 +81,7 @@ def keep(text: str, stage: str) -> Path | None:
     return path if write_plain(path, text.encode("utf-8", "replace")) else None
 
 
-def graph_text(graph: Saturated, modules: Sequence[Module], library: Library, about: Iterable[str]) -> str:
+def graph_text(graph: EGraphSnapshot, modules: Sequence[Module], library: Library, about: Iterable[str]) -> str:
     """The classes of an e-graph, the largest first, with their members; no more than a person would look at."""
     lines, left = [], _LARGEST
     for line in (*(f"# {line}" for line in about), *_classes(graph, _names(graph, modules), library)):
@@ -94,7 +94,7 @@ def graph_text(graph: Saturated, modules: Sequence[Module], library: Library, ab
     return "\n".join(lines) + "\n"
 
 
-def _names(graph: Saturated, modules: Sequence[Module]) -> dict[int, str]:
+def _names(graph: EGraphSnapshot, modules: Sequence[Module]) -> dict[int, str]:
     """The names that the program has for classes, besides their numbers."""
     names: dict[int, str] = {}
     for module in modules:
@@ -104,7 +104,7 @@ def _names(graph: Saturated, modules: Sequence[Module]) -> dict[int, str]:
     return names
 
 
-def _classes(graph: Saturated, names: Mapping[int, str], library: Library) -> Iterator[str]:
+def _classes(graph: EGraphSnapshot, names: Mapping[int, str], library: Library) -> Iterator[str]:
     for number in sorted(graph.classes, key=lambda n: (-len(graph.classes[n]), n)):
         members = graph.classes[number]
         name = f", `{names[number]}`" if number in names else ""

@@ -17,7 +17,7 @@ from heapq import heappop, heappush
 from itertools import count
 
 from genrw.engine.egraph.recording import Part
-from genrw.engine.egraph.stage import Saturated
+from genrw.engine.egraph.stage import EGraphSnapshot
 from genrw.engine.explain.history import Edge, History
 from genrw.engine.explain.terms import Term, Terms
 from genrw.engine.ir.enode import ENode
@@ -184,7 +184,7 @@ class _Paths:
 
 
 def derivation(
-    graph: Saturated, start: Module, program: Mapping[int, ENode], library: Library
+    graph: EGraphSnapshot, start: Module, program: Mapping[int, ENode], library: Library
 ) -> tuple[Term, list[tuple[Step, Term]]]:
     """The term of the module that an e-graph was loaded with, and the steps to a program, which has one node for each
     class, each with the whole term after it."""
@@ -205,7 +205,7 @@ def derivation(
     return first, found
 
 
-def written(module: Module, graph: Saturated, terms: Terms, library: Library) -> Term:
+def written(module: Module, graph: EGraphSnapshot, terms: Terms, library: Library) -> Term:
     """The term of a module that an e-graph was loaded with."""
     made: dict[int, Term] = {}
     number_op = library.boundary("number").name

@@ -13,7 +13,7 @@ from typing import Any
 
 from genrw.engine.egraph.encode import TYPE
 from genrw.engine.egraph.guard_evaluation import View
-from genrw.engine.egraph.stage import Saturated
+from genrw.engine.egraph.stage import EGraphSnapshot
 from genrw.engine.ir.enode import ENode
 from genrw.engine.ir.nodes import Module
 from genrw.engine.ir.types import Type
@@ -66,7 +66,7 @@ class _Match:
         return replace(self, values={**self.values, name: value})
 
 
-def why_not(library: Library, rule: RuleDecl, graph: Saturated, module: Module) -> Diagnostic | None:
+def why_not(library: Library, rule: RuleDecl, graph: EGraphSnapshot, module: Module) -> Diagnostic | None:
     """What keeps a rule from applying to a module, alone in a graph of watched rules; None if it applied.
 
     Whether it did is what the e-graph says, as everywhere. The search after a match only says why it did not.
@@ -86,7 +86,7 @@ def why_not(library: Library, rule: RuleDecl, graph: Saturated, module: Module) 
 
 
 class _Search:
-    def __init__(self, library: Library, rule: RuleDecl, graph: Saturated, module: Module) -> None:
+    def __init__(self, library: Library, rule: RuleDecl, graph: EGraphSnapshot, module: Module) -> None:
         self.library, self.rule, self.graph = library, rule, graph
         self.types: dict[int, Type | None] = {
             graph.class_of[graph.ids[id(node)]]: node.type for node in module.nodes if id(node) in graph.ids

@@ -19,7 +19,7 @@ class Kernel:
 
 
 @dataclass
-class Body:
+class KernelBody:
     """What a kernel does. `time` is in microseconds.
 
     `made` and `loaded` are the values that it makes and loads, each with the places where it is needed. `missing` are
@@ -129,7 +129,7 @@ class Body:
                     stack.append(below)
         return moved, operations, folds
 
-    def with_body(self, other: Body, kernel: Kernel) -> float:
+    def with_body(self, other: KernelBody, kernel: Kernel) -> float:
         """About the time of this kernel and another one as one."""
         shared = sum(map(self.bytes_of, self.loaded.keys() & other.loaded.keys()))
         same = sum(map(self.work_of, self.made.keys() & other.made.keys()))
@@ -141,7 +141,7 @@ class Body:
         return self.graph.time(moved, self.operations + other.operations - same)
 
 
-def body_of(graph: FusionGraph, kernel: Kernel, stored: Collection[int]) -> Body:
+def body_of(graph: FusionGraph, kernel: Kernel, stored: Collection[int]) -> KernelBody:
     """What a kernel does if the values `stored` are in memory for it to load, its own outputs excepted."""
     own: dict[int, int] = {}
     missing: list[Need] = []
@@ -154,7 +154,7 @@ def body_of(graph: FusionGraph, kernel: Kernel, stored: Collection[int]) -> Body
     made, loaded = _descend(graph, kernel, own, stored, missing)
     if not missing:
         missing += _too_much(graph, kernel, made, loaded)
-    return Body(graph, kernel, made, loaded, missing, own)
+    return KernelBody(graph, kernel, made, loaded, missing, own)
 
 
 def _descend(

@@ -13,7 +13,7 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
-from genrw.engine.egraph.stage import Saturated
+from genrw.engine.egraph.stage import EGraphSnapshot
 from genrw.engine.ir.enode import ENode
 from genrw.engine.ir.interner import attributes_key
 from genrw.engine.ir.nodes import Module, Node
@@ -30,7 +30,7 @@ PLACES = ("element", "in_row", "elsewhere")
 
 
 @dataclass(frozen=True)
-class Space:
+class IterationSpace:
     """The shape that a kernel runs over, and which axes make up a row: none in a kernel without reductions.
 
     Neighbouring axes of one kind are one axis, so spaces whose rows are the same are equal.
@@ -40,7 +40,7 @@ class Space:
     axes: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, lens: tuple[int, ...], axes: Iterable[int]) -> Space:
+    def of(cls, lens: tuple[int, ...], axes: Iterable[int]) -> IterationSpace:
         """The space of a reduction of a shape along axes."""
         groups = kept_groups(lens, tuple(axes))
         return cls(tuple(n for n, _ in groups), tuple(d for d, (_, reduced) in enumerate(groups) if reduced))
@@ -56,7 +56,7 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Answer:
+class OperandLocations:
     """Where the operands have to be made, by number, and the rules that say so."""
 
     places: tuple[int, ...]
@@ -64,14 +64,14 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Question:
+class LocationQuery:
     """Where do the operands of an operation have to be made for it to be made at a place in a space? None is the space of
     kernels without reductions. `asker` is the program's name."""
 
     asker: str
     node: Node
     place: int
-    space: Space | None
+    space: IterationSpace | None
 
 
 def is_of_places(rule: RuleDecl, library: Library) -> bool:
@@ -90,7 +90,7 @@ class Places:
     library: Library
     target: str
     run: Any
-    answers: dict[Key, Answer | None] = field(default_factory=dict)
+    answers: dict[Key, OperandLocations | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         operators = self.library.operators.values()
@@ -104,7 +104,7 @@ class Places:
                 raise error(f"no operator has the role `place({part})`", remedy="declare one")
         self._numbers = {self._places[part]: number for number, part in enumerate(PLACES)}
 
-    def _keys(self, questions: Sequence[Question]) -> list[Key]:
+    def _keys(self, questions: Sequence[LocationQuery]) -> list[Key]:
         """What the answers depend on."""
         nodes = {id(q.node): q.node for q in questions}
         about = {i: (node.op, attributes_key(node.attributes), self._types(node)) for i, node in nodes.items()}
@@ -119,20 +119,20 @@ class Places:
             for o in node.operands
         )
 
-    def ask(self, questions: Sequence[Question]) -> list[Answer | None]:
+    def ask(self, questions: Sequence[LocationQuery]) -> list[OperandLocations | None]:
         """The rules' answers to questions, None where no rule makes the operation there. What they were not asked before
         they answer together."""
         keys = self._keys(questions)
         new = {key: q for key, q in zip(keys, questions, strict=True) if key not in self.answers}
         modules = [self._module(question) for question in new.values()]
         if modules:
-            graph: Saturated = self.run(modules)
+            graph: EGraphSnapshot = self.run(modules)
             self.answers.update(
                 (key, self._answer(graph, module.root)) for key, module in zip(new, modules, strict=True)
             )
         return [self.answers[key] for key in keys]
 
-    def _module(self, question: Question) -> Module:
+    def _module(self, question: LocationQuery) -> Module:
         """The operation alone, on inputs, made at a place, as a module with the asker's name."""
         node, space = question.node, question.space
         inputs = tuple(input_node(self.library, f"x{i}", type_) for i, type_ in enumerate(self._types(node)))
@@ -142,7 +142,7 @@ class Places:
         lens, axes = (space.lens, space.axes) if space is not None else (node.type.lens, ())
         return Module(question.asker, root, inputs, target=self.target, space=lens, axes=axes)
 
-    def _answer(self, graph: Saturated, made: Node) -> Answer | None:
+    def _answer(self, graph: EGraphSnapshot, made: Node) -> OperandLocations | None:
         """The answer that leaves most operands at places of their own; None if the rules have none."""
         asked = made.operands[0]
         number = graph.class_of[graph.ids[id(made)]]
@@ -156,9 +156,9 @@ class Places:
         if not found:
             return None
         best = min(found, key=lambda places: (places.count(ELSEWHERE), places))
-        return Answer(best, tuple(graph.rules[r] for r in sorted(graph.why.get(number, ()))))
+        return OperandLocations(best, tuple(graph.rules[r] for r in sorted(graph.why.get(number, ()))))
 
-    def _place(self, graph: Saturated, operand: int, value: int) -> int | None:
+    def _place(self, graph: EGraphSnapshot, operand: int, value: int) -> int | None:
         """The place at which an operand is made, if it is the value that it should be."""
         for node in graph.classes[operand]:
             if node.op == self._made and node.operands[0] == value:

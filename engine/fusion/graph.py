@@ -6,7 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from genrw.engine.fusion.compute_locations import ELEMENT, ELSEWHERE, ROW, Answer, Question, Space
+from genrw.engine.fusion.compute_locations import (
+    ELEMENT,
+    ELSEWHERE,
+    ROW,
+    IterationSpace,
+    LocationQuery,
+    OperandLocations,
+)
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module
 from genrw.engine.library.library import Library
@@ -65,7 +72,7 @@ class FusionGraph:
         boundary = {part: library.boundary(part).name for part in ("input", "constant")}
         self.free = [n.op == boundary["constant"] and not isinstance(n.attribute("value"), tuple) for n in self.nodes]
         self.given = [n.op in boundary.values() for n in self.nodes]
-        self.spaces: list[Space] = []
+        self.spaces: list[IterationSpace] = []
         self.fold_space: dict[int, int] = {}
         self.work = [self._work(i, library) for i in range(len(self.nodes))]
         self.roots = [ELEMENT, ROW]
@@ -81,18 +88,20 @@ class FusionGraph:
             return 0.0
         if library.role(node.op) != "fold":
             return library.operator(node.op).fixed_cost or 1.0
-        space = Space.of(node.operands[0].type.lens, fold_axes(node, library))
+        space = IterationSpace.of(node.operands[0].type.lens, fold_axes(node, library))
         if space not in self.spaces:
             self.spaces.append(space)
         self.fold_space[i] = self.spaces.index(space)
         return space.elements / max(space.rows, 1)
 
-    def questions(self) -> list[Question]:
+    def questions(self) -> list[LocationQuery]:
         """Where operands have to be made, of every value and at every place where it might be."""
         about = {FLAT: None} | dict(enumerate(self.spaces))
-        return [Question(self.module.name, self.nodes[i], place, about[space]) for i, place, space in self._asked()]
+        return [
+            LocationQuery(self.module.name, self.nodes[i], place, about[space]) for i, place, space in self._asked()
+        ]
 
-    def answer(self, answers: Sequence[Answer | None]) -> None:
+    def answer(self, answers: Sequence[OperandLocations | None]) -> None:
         """Take the rules' answers to the questions, in order."""
         self.answers = dict(zip(self._asked(), answers, strict=True))
         self.needs = {key: answer.places for key, answer in self.answers.items() if answer is not None}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from genrw.engine.fusion.body import Body, Kernel, body_of
-from genrw.engine.fusion.compute_locations import Space
+from genrw.engine.fusion.body import Kernel, KernelBody, body_of
+from genrw.engine.fusion.compute_locations import IterationSpace
 from genrw.engine.fusion.graph import FLAT, FusionGraph
 from genrw.engine.fusion.search import Plan
 from genrw.engine.ir.nodes import Unit
@@ -60,7 +60,7 @@ def plan_report(name: str, plan: Plan, unit: Unit) -> PlanReport:
 def _kernel(name: str, plan: Plan, k: int) -> KernelReport:
     graph, kernel, body = plan.graph, plan.kernel(k), plan.bodies[k]
     lens = graph.nodes[kernel.outputs[0]].type.lens
-    space = Space(lens) if kernel.space == FLAT else graph.spaces[kernel.space]
+    space = IterationSpace(lens) if kernel.space == FLAT else graph.spaces[kernel.space]
     loads = tuple(graph.name(i) for i in sorted(body.loads))
     outputs = tuple(graph.name(i) for i in kernel.outputs)
     return KernelReport(name, space.lens, space.axes, loads, outputs, body.time, body.bytes, body.operations)
@@ -94,7 +94,7 @@ def _needed(plan: Plan, i: int) -> str | None:
     return None
 
 
-def _obstacle(graph: FusionGraph, kernel: Kernel, body: Body) -> str:
+def _obstacle(graph: FusionGraph, kernel: Kernel, body: KernelBody) -> str:
     value, place = body.missing[0]
     reader = graph.name(kernel.outputs[0])
     if value not in graph.fold_space:
@@ -109,7 +109,7 @@ def _obstacle(graph: FusionGraph, kernel: Kernel, body: Body) -> str:
     return f"`{graph.name(user)}` takes `{graph.name(value)}` elsewhere, and a kernel has it in its own row only"
 
 
-def _rows(space: Space) -> str:
+def _rows(space: IterationSpace) -> str:
     lens = "{" + ", ".join(map(str, space.lens)) + "}"
     axes = ", ".join(map(str, space.axes))
     return f"the rows of {lens} along {'axis' if len(space.axes) == 1 else 'axes'} {axes}"

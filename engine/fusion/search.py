@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice, product
 from math import inf
 
-from genrw.engine.fusion.body import Body, Kernel, body_of
+from genrw.engine.fusion.body import Kernel, KernelBody, body_of
 from genrw.engine.fusion.compute_locations import ELSEWHERE
 from genrw.engine.fusion.graph import FLAT, FusionGraph
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
@@ -29,7 +29,7 @@ class Plan:
 
     def __init__(self, graph: FusionGraph) -> None:
         self.graph = graph
-        self.bodies: dict[int, Body] = {}
+        self.bodies: dict[int, KernelBody] = {}
         self.owner: dict[int, int] = {}
         self.met: list[dict[int, None]] = [{} for _ in graph.nodes]
         self.version: dict[int, int] = {}
@@ -45,7 +45,7 @@ class Plan:
         """The predicted time of all kernels, in microseconds."""
         return _time(self.bodies.values())
 
-    def begin(self, bodies: Sequence[Body]) -> None:
+    def begin(self, bodies: Sequence[KernelBody]) -> None:
         """Take over kernels as the first plan."""
         self._put([], dict(enumerate(bodies)), {})
         self._next = len(bodies)
@@ -83,7 +83,7 @@ class Plan:
 
     def _rated(
         self, drop: Sequence[int], add: Sequence[Kernel], least: float | None = None
-    ) -> tuple[list[Body], dict[int, Body]] | None:
+    ) -> tuple[list[KernelBody], dict[int, KernelBody]] | None:
         """The bodies of new kernels and of those that a change concerns; None if one of them is not legal, or if the
         change would not save `least`."""
         removed = {i for k in drop for i in self.kernel(k).outputs}
@@ -102,7 +102,7 @@ class Plan:
             return None
         return bodies[: len(add)], dict(zip(concerned, bodies[len(add) :], strict=True))
 
-    def _within(self, most: float, kernels: Sequence[Kernel]) -> list[Body] | None:
+    def _within(self, most: float, kernels: Sequence[Kernel]) -> list[KernelBody] | None:
         """The bodies of kernels; None if one is not legal, or if all together take longer than `most`."""
         # No kernel is faster than a launch: most changes that do not pay are given up after the first body.
         time = self.graph.costs.launch * len(kernels)
@@ -116,8 +116,8 @@ class Plan:
         return bodies
 
     def _put(
-        self, drop: Iterable[int], new: Mapping[int, Body], affected: Mapping[int, Body]
-    ) -> tuple[list[int], dict[int, Body], dict[int, Body]]:
+        self, drop: Iterable[int], new: Mapping[int, KernelBody], affected: Mapping[int, KernelBody]
+    ) -> tuple[list[int], dict[int, KernelBody], dict[int, KernelBody]]:
         """Make a change, the new kernels by number; gives the change that takes it back."""
         old = {k: self.bodies[k] for k in drop}
         before = {k: self.bodies[k] for k in affected}
@@ -134,7 +134,7 @@ class Plan:
             self._note(k, body)
         return list(new), old, before
 
-    def _note(self, k: int, body: Body) -> None:
+    def _note(self, k: int, body: KernelBody) -> None:
         self.bodies[k] = body
         self.version[k] = self.version.get(k, 0) + 1
         for values in (body.values, body.loads):
@@ -191,7 +191,7 @@ class Plan:
         return found
 
 
-def _time(bodies: Iterable[Body]) -> float:
+def _time(bodies: Iterable[KernelBody]) -> float:
     return sum(body.time for body in bodies)
 
 
@@ -205,7 +205,7 @@ class _Cut:
         self.graph = graph
         self.aligned = aligned_places(graph)
         self.stored: dict[int, None] = dict.fromkeys(graph.results)
-        self.bodies: dict[int, Body] = {}
+        self.bodies: dict[int, KernelBody] = {}
 
     def plan(self) -> Plan:
         waiting = sorted(self.stored)
@@ -229,9 +229,9 @@ class _Cut:
                     broken.append(i)
         return broken
 
-    def _kernel(self, i: int) -> tuple[Body, list[int]]:
+    def _kernel(self, i: int) -> tuple[KernelBody, list[int]]:
         """The cheapest kernel for one value, with what has to be stored for it."""
-        best: tuple[float, Body, list[int]] | None = None
+        best: tuple[float, KernelBody, list[int]] | None = None
         problem = i
         for space in spaces_of(self.graph, self.aligned, i):
             body, needed = self._with_needed(Kernel(space, (i,)))
@@ -245,7 +245,7 @@ class _Cut:
             raise self._impossible(problem)
         return best[1], best[2]
 
-    def _with_needed(self, kernel: Kernel) -> tuple[Body, list[int]]:
+    def _with_needed(self, kernel: Kernel) -> tuple[KernelBody, list[int]]:
         """A kernel's body when all is stored that it cannot make, and what that is besides what is stored already."""
         needed: dict[int, None] = {}
         while True:

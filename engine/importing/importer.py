@@ -38,7 +38,7 @@ GIVEN_NAMES = ("opset", "outputs", "type", "position")
 are asked for, the element type of the first input, and the place of a result or of an element of a list."""
 
 
-class Surroundings:
+class ImportHost:
     """What the translation of a graph asks of whoever reads the graph."""
 
     def read(self, node: Node) -> Values:
@@ -91,9 +91,7 @@ class _Scope:
 class Translator:
     """Applies a library's `import` declarations. `opset` is the version of the foreign operators."""
 
-    def __init__(
-        self, library: Library, context: Mapping[str, Any], surroundings: Surroundings, opset: int = 0
-    ) -> None:
+    def __init__(self, library: Library, context: Mapping[str, Any], surroundings: ImportHost, opset: int = 0) -> None:
         self.library, self.context, self.surroundings, self.opset = library, context, surroundings, opset
         self._compiled: dict[int, Evaluator] = {}
 

@@ -12,7 +12,7 @@ from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
 from genrw.engine.ir.nodes import Node
 from genrw.engine.language.arrays import Array, stored
 from genrw.engine.language.functions import Function, Value
-from genrw.engine.language.numeric import Meaning, compile_numeric
+from genrw.engine.language.numeric import ArrayExpression, compile_numeric
 from genrw.engine.library.library import Library, Operator
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.source import NOWHERE
@@ -28,7 +28,7 @@ class Evaluator:
         self.library, self.context, self.precise = library, context, precise
         self.folds = Folds(library, precise)
         self.functions: dict[str, Function] = {**library.scope.functions, **fold_functions(self.folds)}
-        self._meanings: dict[str, Meaning] = {}
+        self._meanings: dict[str, ArrayExpression] = {}
 
     def value(self, node: Node, operands: Sequence[Value]) -> Value:
         """The value of an operation; GenrwError that names the node if it has no `means` or that fails."""
@@ -43,7 +43,7 @@ class Evaluator:
     def _meant(
         self,
         operator: Operator,
-        meaning: Meaning,
+        meaning: ArrayExpression,
         dtype: str,
         operands: Sequence[Value],
         env: Mapping[str, Any],
@@ -70,7 +70,7 @@ class Evaluator:
             raise error(f"unknown operator `{node.op}`", node.span)
         return found
 
-    def _meaning(self, operator: Operator, node: Node) -> Meaning:
+    def _meaning(self, operator: Operator, node: Node) -> ArrayExpression:
         if operator.name not in self._meanings:
             if operator.decl.means is None:
                 remedy = "declare one with a `means` clause"

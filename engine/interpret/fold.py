@@ -16,7 +16,7 @@ import numpy as np
 
 from genrw.engine.language.arrays import Array, Values, stored
 from genrw.engine.language.functions import Function, Misuse, Value, declare, normalise_axes
-from genrw.engine.language.numeric import Meaning, compile_numeric
+from genrw.engine.language.numeric import ArrayExpression, compile_numeric
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import accumulate_type, element_type, result_type
 from genrw.grammar.expr_tree import Expr
@@ -50,7 +50,7 @@ class Folds:
             raise Misuse(f"the accumulator of `{monoid}` has {len(carried)} fields, not {len(accumulator)}")
         return self.of(monoid, accumulator[generic[0] if generic else 0].dtype)
 
-    def _compile(self, expr: Expr) -> Meaning:
+    def _compile(self, expr: Expr) -> ArrayExpression:
         scope = self.library.scope
         return compile_numeric(expr, scope.lets, precise=self.precise, functions=scope.functions)
 
@@ -58,7 +58,9 @@ class Folds:
 class Fold:
     """A monoid over elements of one type."""
 
-    def __init__(self, monoid: MonoidDecl, dtype: str, compile_: Callable[[Expr], Meaning], precise: bool) -> None:
+    def __init__(
+        self, monoid: MonoidDecl, dtype: str, compile_: Callable[[Expr], ArrayExpression], precise: bool
+    ) -> None:
         self.monoid, self.dtype, self.precise, self._compile = monoid, dtype, precise, compile_
 
     @cached_property
@@ -72,25 +74,25 @@ class Fold:
         return self._fields(self._identity, {})
 
     @cached_property
-    def _identity(self) -> dict[str, Meaning]:
+    def _identity(self) -> dict[str, ArrayExpression]:
         return self._compiled(self.monoid.identity)
 
     @cached_property
-    def _element(self) -> dict[str, Meaning]:
+    def _element(self) -> dict[str, ArrayExpression]:
         return self._compiled(self.monoid.element)
 
     @cached_property
-    def _combine(self) -> dict[str, Meaning]:
+    def _combine(self) -> dict[str, ArrayExpression]:
         return self._compiled(self.monoid.combine)
 
     @cached_property
-    def _finish(self) -> Meaning | None:
+    def _finish(self) -> ArrayExpression | None:
         return self._compile(self.monoid.finish) if self.monoid.finish is not None else None
 
-    def _compiled(self, fields: tuple[FieldExpr, ...]) -> dict[str, Meaning]:
+    def _compiled(self, fields: tuple[FieldExpr, ...]) -> dict[str, ArrayExpression]:
         return {f.field or "": self._compile(f.value) for f in fields}
 
-    def _fields(self, meanings: Mapping[str, Meaning], env: Mapping[str, Any]) -> Accumulator:
+    def _fields(self, meanings: Mapping[str, ArrayExpression], env: Mapping[str, Any]) -> Accumulator:
         env = {"type": self.dtype, **env}
         return tuple(
             stored(np.asarray(meanings[name](env, dtype)), dtype, self.precise) for name, dtype in self.fields.items()

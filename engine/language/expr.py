@@ -111,7 +111,7 @@ def fault(exc: BaseException, what: str, values: Sequence[Value], span: Span) ->
 
 
 @dataclass
-class Scope:
+class Locals:
     """The local variables in sight while compiling, with their slots in the frame."""
 
     slots: dict[str, int]
@@ -122,11 +122,11 @@ class Scope:
     repeated: bool = False
     """Whether this may run more than once in a run, so that work on long lists has to count as steps."""
 
-    def with_variable(self, name: str) -> Scope:
+    def with_variable(self, name: str) -> Locals:
         """The scope of a comprehension's body."""
         slot = self.frame_size[0]
         self.frame_size[0] += 1
-        return Scope({**self.slots, name: slot}, self.frame_size, self.helper, True)
+        return Locals({**self.slots, name: slot}, self.frame_size, self.helper, True)
 
 
 @dataclass
@@ -154,7 +154,7 @@ class Compiler:
 
     def program(self, expr: Expr) -> Evaluator:
         """The expression as a function of an environment."""
-        scope = Scope({}, [1])
+        scope = Locals({}, [1])
         try:
             run = self.compile_bounded(expr, scope)
         except RecursionError:
@@ -169,15 +169,15 @@ class Compiler:
 
         return program
 
-    def compile_bounded(self, expr: Expr, scope: Scope) -> Run:
+    def compile_bounded(self, expr: Expr, scope: Locals) -> Run:
         """The closure of a whole expression, of a depth that the stack can take."""
         within_depth(expr)
         return self.compile(expr, scope)
 
-    def compile(self, expr: Expr, scope: Scope) -> Run:
+    def compile(self, expr: Expr, scope: Locals) -> Run:
         """The closure of one node."""
         self._nodes += 1
-        compile_node: Callable[[Any, Scope], Run] = getattr(self, _METHODS[type(expr)])
+        compile_node: Callable[[Any, Locals], Run] = getattr(self, _METHODS[type(expr)])
         run = compile_node(expr, scope)
         # A local variable's closure sees to it itself.
         is_local = isinstance(expr, Name) and expr.name in scope.slots
@@ -194,11 +194,11 @@ class Compiler:
 
     # ---- leaves and members
 
-    def const(self, expr: Const, _: Scope) -> Run:
+    def const(self, expr: Const, _: Locals) -> Run:
         value = expr.value
         return lambda _env, _frame: value
 
-    def name(self, expr: Name, scope: Scope) -> Run:
+    def name(self, expr: Name, scope: Locals) -> Run:
         """A local variable, a dtype, or else a name of the environment."""
         name, span = expr.name, expr.span
         if name in scope.slots:
@@ -218,7 +218,7 @@ class Compiler:
 
         return run
 
-    def member(self, expr: Member, scope: Scope) -> Run:
+    def member(self, expr: Member, scope: Locals) -> Run:
         base, name, span = self.compile(expr.base, scope), expr.name, expr.span
 
         def run(env: Env, frame: Frame) -> Any:
@@ -232,11 +232,11 @@ class Compiler:
 
     # ---- lists
 
-    def list_expr(self, expr: ListExpr, scope: Scope) -> Run:
+    def list_expr(self, expr: ListExpr, scope: Locals) -> Run:
         items, span = [self.compile(item, scope) for item in expr.items], expr.span
         return lambda env, frame: _weighed_at(tuple([item(env, frame) for item in items]), span)
 
-    def index(self, expr: Index, scope: Scope) -> Run:
+    def index(self, expr: Index, scope: Locals) -> Run:
         base, at, span = self.compile(expr.base, scope), self.compile(expr.index, scope), expr.span
 
         def run(env: Env, frame: Frame) -> Any:
@@ -250,7 +250,7 @@ class Compiler:
 
         return run
 
-    def slice_expr(self, expr: Slice, scope: Scope) -> Run:
+    def slice_expr(self, expr: Slice, scope: Locals) -> Run:
         base, span = self.compile(expr.base, scope), expr.span
         start = None if expr.start is None else self.compile(expr.start, scope)
         stop = None if expr.stop is None else self.compile(expr.stop, scope)
@@ -266,7 +266,7 @@ class Compiler:
 
         return run
 
-    def comprehension(self, expr: Comprehension, scope: Scope) -> Run:
+    def comprehension(self, expr: Comprehension, scope: Locals) -> Run:
         source = self.compile(expr.source, scope)
         inner = scope.with_variable(expr.variable)
         slot, span, before = inner.slots[expr.variable], expr.span, self._nodes
@@ -291,7 +291,7 @@ class Compiler:
 
     # ---- operators
 
-    def binary(self, expr: Binary, scope: Scope) -> Run:
+    def binary(self, expr: Binary, scope: Locals) -> Run:
         if expr.op in ("and", "or"):
             return self.logic(expr, scope)
         left, right = self.compile(expr.left, scope), self.compile(expr.right, scope)
@@ -311,14 +311,14 @@ class Compiler:
 
         return run
 
-    def logic(self, expr: Binary, scope: Scope) -> Run:
+    def logic(self, expr: Binary, scope: Locals) -> Run:
         """`and` and `or`: the right side runs only where the left one does not decide."""
         left, right = self.condition(expr.left, scope), self.condition(expr.right, scope)
         if expr.op == "and":
             return lambda env, frame: left(env, frame) and right(env, frame)
         return lambda env, frame: left(env, frame) or right(env, frame)
 
-    def condition(self, expr: Expr, scope: Scope) -> Run:
+    def condition(self, expr: Expr, scope: Locals) -> Run:
         """A node that has to be true or false."""
         run, span = self.compile(expr, scope), expr.span
 
@@ -330,7 +330,7 @@ class Compiler:
 
         return decided
 
-    def unary(self, expr: Unary, scope: Scope) -> Run:
+    def unary(self, expr: Unary, scope: Locals) -> Run:
         operand, op, span = self.compile(expr.operand, scope), expr.op, expr.span
         apply = self.unary_ops[op]
 
@@ -343,7 +343,7 @@ class Compiler:
 
         return run
 
-    def compare(self, expr: Compare, scope: Scope) -> Run:
+    def compare(self, expr: Compare, scope: Locals) -> Run:
         """A chain of comparisons: each link runs only while all before it hold."""
         if len(expr.ops) > 1:
             return self._chain(expr, scope)
@@ -359,7 +359,7 @@ class Compiler:
 
         return run
 
-    def _chain(self, expr: Compare, scope: Scope) -> Run:
+    def _chain(self, expr: Compare, scope: Locals) -> Run:
         first, *rest = [self.compile(operand, scope) for operand in expr.operands]
         links = [(op, self.compare_ops[op], run) for op, run in zip(expr.ops, rest, strict=True)]
 
@@ -382,14 +382,14 @@ class Compiler:
         """Two links of a chain of comparisons."""
         return a and b
 
-    def if_else(self, expr: IfElse, scope: Scope) -> Run:
+    def if_else(self, expr: IfElse, scope: Locals) -> Run:
         condition = self.condition(expr.condition, scope)
         then, otherwise = self.compile(expr.then, scope), self.compile(expr.otherwise, scope)
         return lambda env, frame: then(env, frame) if condition(env, frame) else otherwise(env, frame)
 
     # ---- calls
 
-    def call(self, expr: Call, scope: Scope) -> Run:
+    def call(self, expr: Call, scope: Locals) -> Run:
         wrong = check_call(expr, self.lets, self.functions)
         if wrong is not None:
             raise GenrwError(wrong)
@@ -424,7 +424,7 @@ class Compiler:
             self._helpers[name] = None
             let, before = self.lets[name], self._nodes
             slots = {parameter: i for i, parameter in enumerate(let.parameters, 1)}
-            scope = Scope(slots, [1 + len(slots)], name, True)
+            scope = Locals(slots, [1 + len(slots)], name, True)
             body = self.compile_bounded(let.body, scope)
             extra = scope.frame_size[0] - 1 - len(let.parameters)
             self._helpers[name] = _Helper(body, extra, self._nodes - before)

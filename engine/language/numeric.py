@@ -17,17 +17,17 @@ import numpy as np
 
 from genrw.engine.language import array_functions as operations
 from genrw.engine.language.arrays import Array, adopt, holds_array
-from genrw.engine.language.expr import FAULTS, Compiler, Env, Frame, Run, Scope, checked, fault
+from genrw.engine.language.expr import FAULTS, Compiler, Env, Frame, Locals, Run, checked, fault
 from genrw.engine.language.expr_walk import check_call
 from genrw.engine.language.functions import FUNCTIONS, Function, Misuse, Value, describe
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.expr_tree import Binary, Call, Expr, IfElse, Name
 from genrw.grammar.rw_tree import LetDecl
 
-__all__ = ["Array", "Meaning", "compile_numeric"]
+__all__ = ["Array", "ArrayExpression", "compile_numeric"]
 
 
-class Meaning:
+class ArrayExpression:
     """A compiled expression over arrays."""
 
     def __init__(self, program: Callable[[Env], Any], precise: bool) -> None:
@@ -56,12 +56,12 @@ def compile_numeric(
     *,
     precise: bool = False,
     functions: Mapping[str, Function] | None = None,
-) -> Meaning:
+) -> ArrayExpression:
     """The expression as a function of arrays and of attributes (numbers, lists, strings).
 
     `functions` are further ones, made with `functions.declare`; arrays come to them as `Array`.
     """
-    return Meaning(_NumericCompiler(lets or {}, functions or {}, precise).program(expr), precise)
+    return ArrayExpression(_NumericCompiler(lets or {}, functions or {}, precise).program(expr), precise)
 
 
 class _NumericCompiler(Compiler):
@@ -76,7 +76,7 @@ class _NumericCompiler(Compiler):
         self.own_functions = functions
         super().__init__(lets, {**operations.array_functions(precise), **functions})
 
-    def name(self, expr: Name, scope: Scope) -> Run:
+    def name(self, expr: Name, scope: Locals) -> Run:
         run, precise, span = super().name(expr, scope), self.precise, expr.span
 
         def adopted(env: Env, frame: Frame) -> Any:
@@ -90,7 +90,7 @@ class _NumericCompiler(Compiler):
 
     # ---- conditions
 
-    def condition(self, expr: Expr, scope: Scope) -> Run:
+    def condition(self, expr: Expr, scope: Locals) -> Run:
         """A node that has to be true or false, or a tensor of bool."""
         run, span = self.compile(expr, scope), expr.span
 
@@ -103,7 +103,7 @@ class _NumericCompiler(Compiler):
 
         return decided
 
-    def logic(self, expr: Binary, scope: Scope) -> Run:
+    def logic(self, expr: Binary, scope: Locals) -> Run:
         left, right = self.condition(expr.left, scope), self.condition(expr.right, scope)
         combine = operations.both if expr.op == "and" else operations.either
         decisive, what, span = expr.op == "or", f"`{expr.op}`", expr.span
@@ -123,7 +123,7 @@ class _NumericCompiler(Compiler):
     def both(self, a: Value, b: Value) -> Value:
         return operations.both(a, b)
 
-    def if_else(self, expr: IfElse, scope: Scope) -> Run:
+    def if_else(self, expr: IfElse, scope: Locals) -> Run:
         condition, span = self.condition(expr.condition, scope), expr.span
         then, otherwise = self.compile(expr.then, scope), self.compile(expr.otherwise, scope)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from genrw.engine.language.layouts import LAYOUT_FUNCTIONS
 from genrw.engine.library.constants import CONSTANTS, constant_operators, spelled_out
 from genrw.engine.library.definitions import Derived, TermFunctions, definition_rules
-from genrw.engine.library.library import DEFAULT, NOWHERE, Library, Operator, Scope, Target
+from genrw.engine.library.library import DEFAULT, NOWHERE, ExpressionScope, Library, Operator, Target
 from genrw.engine.library.monoids import monoid_functions
 from genrw.engine.library.variants import nodes
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
@@ -113,7 +113,7 @@ class _Gatherer:
             return self._with_rules(replace(before, files=self.files))
         lets: dict[str, LetDecl] = self._of(LetDecl)
         monoids: dict[str, MonoidDecl] = self._of(MonoidDecl)
-        scope = Scope(lets, monoid_functions(monoids) | LAYOUT_FUNCTIONS)
+        scope = ExpressionScope(lets, monoid_functions(monoids) | LAYOUT_FUNCTIONS)
         operators = [Operator(decl, scope) for decl in self._operators(monoids)]
         pipeline = next(iter(self._of(PipelineDecl).values()), None)
         library = Library(
@@ -179,7 +179,7 @@ class _Gatherer:
             for name, several in self.imports.items()
         }
 
-    def _targets(self, scope: Scope) -> dict[str, Target]:
+    def _targets(self, scope: ExpressionScope) -> dict[str, Target]:
         decls: dict[str, TargetDecl] = self._of(TargetDecl)
         targets: dict[str, Target] = {}
 

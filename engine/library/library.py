@@ -74,7 +74,7 @@ LAUNCH_PARTS = ("call", "kernel")
 
 
 @dataclass(frozen=True, eq=False)
-class Scope:
+class ExpressionScope:
     """What expressions of a library may call: its `let` helpers and the functions on its monoids."""
 
     lets: Mapping[str, LetDecl]
@@ -89,7 +89,7 @@ class Operator:
     """A declared operator, compiled. `family` is the placeholder of a family's name, "op" in `reduce_{op}`."""
 
     decl: OpDecl
-    scope: Scope
+    scope: ExpressionScope
 
     @property
     def name(self) -> str:
@@ -224,7 +224,7 @@ class Library:
     families: tuple[Operator, ...]
     monoids: Mapping[str, MonoidDecl]
     targets: Mapping[str, Target]
-    scope: Scope
+    scope: ExpressionScope
     classes: Mapping[str, frozenset[str]]
     stages: tuple[str, ...]
     rules: tuple[RuleDecl, ...]

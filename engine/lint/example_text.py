@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from genrw.engine.egraph.extract import Extractor, written_nodes
-from genrw.engine.egraph.stage import Saturated
+from genrw.engine.egraph.stage import EGraphSnapshot
 from genrw.engine.ir.enode import ENode
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.library.library import Library
@@ -30,7 +30,7 @@ _WANTED = 0.5
 def difference(
     library: Library,
     stage: str,
-    graph: Saturated,
+    graph: EGraphSnapshot,
     before: Module,
     after: Module | None,
     context: Mapping[str, Any],
@@ -60,7 +60,7 @@ def difference(
 def _made(
     library: Library,
     stage: str,
-    graph: Saturated,
+    graph: EGraphSnapshot,
     before: Module,
     wanted: Module,
     context: Mapping[str, Any],
@@ -76,7 +76,7 @@ def _bare(module: Module) -> Module:
     return replace(module, stage="", schedule={}, space=None)
 
 
-def _enodes(graph: Saturated, module: Module) -> Iterator[tuple[str, int, tuple[int, ...]]]:
+def _enodes(graph: EGraphSnapshot, module: Module) -> Iterator[tuple[str, int, tuple[int, ...]]]:
     """The operations of a program as the e-graph has them."""
     for node in module.nodes:
         operands = tuple(graph.class_of[graph.ids[id(o)]] for o in node.operands)
@@ -84,7 +84,7 @@ def _enodes(graph: Saturated, module: Module) -> Iterator[tuple[str, int, tuple[
 
 
 def _chosen(
-    graph: Saturated, written: set[tuple[str, int, tuple[int, ...]]], wanted: set[tuple[str, Any]]
+    graph: EGraphSnapshot, written: set[tuple[str, int, tuple[int, ...]]], wanted: set[tuple[str, Any]]
 ) -> dict[int, ENode]:
     """A node of each class that has a term: of the term that counts least."""
     members = {n: [*graph.classes.get(n, ()), *graph.replaced.get(n, ())] for n in {*graph.classes, *graph.replaced}}

@@ -12,7 +12,7 @@ from typing import Any
 
 from genrw.engine.egraph.encodings import Encodings
 from genrw.engine.egraph.relevance import relevant_rules
-from genrw.engine.egraph.stage import Limits, Saturated, StageEngine
+from genrw.engine.egraph.stage import EGraphSnapshot, Limits, StageEngine
 from genrw.engine.explain.why_not_search import why_not
 from genrw.engine.ir.nodes import Module, Node, walk
 from genrw.engine.library.constants import folds_constants, has_constants
@@ -46,20 +46,20 @@ class Failure:
 def run_example(library: Library, rule: RuleDecl, example: Example) -> Failure | None:
     """None if the rule does with an example what this says, else what it does not."""
     try:
-        return _Trial(library, rule, example).failure()
+        return _ExampleRun(library, rule, example).failure()
     except GenrwError as problem:
         return Failure(tuple(_placed(d, example.keyword) for d in problem.diagnostics))
 
 
-def example_graphs(library: Library, rule: RuleDecl, example: Example) -> Iterator[tuple[str, Saturated]]:
+def example_graphs(library: Library, rule: RuleDecl, example: Example) -> Iterator[tuple[str, EGraphSnapshot]]:
     """What the rule, alone, makes of its example at each of its stages; every guard's decision is counted."""
-    trial = _Trial(library, rule, example, watched=True)
+    trial = _ExampleRun(library, rule, example, watched=True)
     for stage in trial.stages():
         yield stage, trial.saturated(stage)
 
 
 @dataclass
-class _Trial:
+class _ExampleRun:
     """One example of a rule."""
 
     library: Library
@@ -87,7 +87,7 @@ class _Trial:
         """The stages at which the rule runs."""
         return [stage for stage in self.rule.stages if stage in self.library.stages]
 
-    def saturated(self, stage: str) -> Saturated:
+    def saturated(self, stage: str) -> EGraphSnapshot:
         """The e-graph of the program after the rule ran."""
         before = self._spaced(stage)
         present = frozenset(node.op for node in before.nodes)
@@ -103,7 +103,7 @@ class _Trial:
         others = (rule for rule in self.library.rules if rule is not self.rule and stage in rule.stages)
         return [rule for rule in others if folds_constants(rule, self.library)]
 
-    def _own(self, graph: Saturated, number: int) -> bool:
+    def _own(self, graph: EGraphSnapshot, number: int) -> bool:
         """Did the rule itself make something of a class?"""
         return any(graph.rules[r].partition("/")[0] == self.rule.name for r in graph.why.get(number, ()))
 
@@ -128,7 +128,7 @@ class _Trial:
         made = difference(self.library, stage, graph, self.before, self.after, self._context(self.before), found)
         return Failure((told,), made)
 
-    def _changed(self, stage: str, graph: Saturated) -> Failure:
+    def _changed(self, stage: str, graph: EGraphSnapshot) -> Failure:
         """A counterexample that the rule matches: at the instruction where it does."""
         left = self.rule.left
         roots = pattern_operators(left, self.rule, self.library) if isinstance(left, OpPattern) else frozenset()
@@ -164,7 +164,7 @@ def _first(found: Diagnostic | None) -> tuple[Diagnostic, ...]:
     return (found,) if found is not None else ()
 
 
-def _class_of(graph: Saturated, node: Node) -> int:
+def _class_of(graph: EGraphSnapshot, node: Node) -> int:
     return graph.class_of[graph.ids[id(node)]]
 
 
@@ -187,12 +187,12 @@ def _with_own_space(module: Module, library: Library) -> Module:
         return module
 
 
-def find(graph: Saturated, root: Node, library: Library) -> int | None:
+def find(graph: EGraphSnapshot, root: Node, library: Library) -> int | None:
     """The class of a saturated e-graph that holds a term of its first kernel, if any does; what rules replaced is there."""
     return places(graph, root, library)[id(root)]
 
 
-def places(graph: Saturated, root: Node, library: Library) -> dict[int, int | None]:
+def places(graph: EGraphSnapshot, root: Node, library: Library) -> dict[int, int | None]:
     """For each node of a term, by its id, the class of the first kernel that holds it; None where none does."""
     known: dict[Any, int] = {}
     for number, nodes in (*graph.replaced.items(), *graph.classes.items()):

@@ -115,7 +115,7 @@ def _keeps_growing(library: Library, seeds: Sequence[RuleDecl], rules: Sequence[
     spelled = [v for rule in rules for v in variants(rule, library, counts[rule.name])]
     names = {rule.name for rule in seeds}
     for variant in {v.key: v for v in spelled if v.rule.name in names}.values():
-        trial = _Trial(library, spelled)
+        trial = _GrowthTrial(library, spelled)
         trial.seed(variant)
         if all(trial.round() for _ in range(_ROUNDS)):
             return True
@@ -154,7 +154,7 @@ class _Bound:
         return _Bound(self.classes, self.values, operators, (*self.matched, term))
 
 
-class _Trial:
+class _GrowthTrial:
     """Some rules on a small e-graph."""
 
     def __init__(self, library: Library, rules: Sequence[Variant]) -> None:

@@ -19,7 +19,7 @@ _STEPS = 2000
 
 
 @dataclass(frozen=True)
-class Match:
+class PatternMatch:
     """What the general pattern's variables stand for: operands, several operands, and what expressions call them."""
 
     operands: Mapping[str, Pattern]
@@ -27,31 +27,31 @@ class Match:
     names: Mapping[str, Expr]
     operators: Mapping[str, str]
 
-    def with_operand(self, name: str, pattern: Pattern) -> Match | None:
+    def with_operand(self, name: str, pattern: Pattern) -> PatternMatch | None:
         """With one more variable; None if it stands for something else already."""
         if name in self.operands:
             return self if self.operands[name] == pattern else None
         called = _called(pattern)
         names = {**self.names, name: called} if called is not None else self.names
-        return Match({**self.operands, name: pattern}, self.rests, names, self.operators)
+        return PatternMatch({**self.operands, name: pattern}, self.rests, names, self.operators)
 
-    def with_name(self, name: str, value: Expr) -> Match | None:
+    def with_name(self, name: str, value: Expr) -> PatternMatch | None:
         """With one more name in expressions; None if it means something else already."""
         if name in self.names:
             return self if self.names[name] == value else None
-        return Match(self.operands, self.rests, {**self.names, name: value}, self.operators)
+        return PatternMatch(self.operands, self.rests, {**self.names, name: value}, self.operators)
 
-    def with_rest(self, name: str, patterns: tuple[Pattern, ...]) -> Match:
+    def with_rest(self, name: str, patterns: tuple[Pattern, ...]) -> PatternMatch:
         """With what all operands that are left stand for."""
         alone = patterns[0] if len(patterns) == 1 else None
         names = {**self.names, name: Name(alone.name)} if isinstance(alone, VarPattern) and alone.rest else self.names
-        return Match(self.operands, {**self.rests, name: patterns}, names, self.operators)
+        return PatternMatch(self.operands, {**self.rests, name: patterns}, names, self.operators)
 
-    def with_operator(self, name: str, operator: str) -> Match | None:
+    def with_operator(self, name: str, operator: str) -> PatternMatch | None:
         """With one more operator variable or member of a family; None if it is another one already."""
         if self.operators.get(name, operator) != operator:
             return None
-        return Match(
+        return PatternMatch(
             self.operands, self.rests, {**self.names, name: Name(operator)}, {**self.operators, name: operator}
         )
 
@@ -65,18 +65,18 @@ def _called(pattern: Pattern) -> Expr | None:
     return Name(pattern.binds) if pattern.binds is not None else None
 
 
-class Matcher:
+class PatternMatcher:
     """Matches the left side of one direction against that of another."""
 
     def __init__(self, library: Library, general: Direction, special: Direction) -> None:
         self.library, self.general, self.special = library, general, special
         self.steps = _STEPS
 
-    def matches(self) -> Iterator[Match]:
+    def matches(self) -> Iterator[PatternMatch]:
         """All ways in which the general left side matches the special one."""
-        yield from self._pattern(self.general.left, self.special.left, Match({}, {}, {}, {}))
+        yield from self._pattern(self.general.left, self.special.left, PatternMatch({}, {}, {}, {}))
 
-    def _pattern(self, general: Pattern, special: Pattern, so_far: Match) -> Iterator[Match]:
+    def _pattern(self, general: Pattern, special: Pattern, so_far: PatternMatch) -> Iterator[PatternMatch]:
         self.steps -= 1
         if self.steps < 0 or (isinstance(special, VarPattern) and special.rest):
             return
@@ -92,7 +92,7 @@ class Matcher:
             case OpPattern() if isinstance(special, OpPattern):
                 yield from self._node(general, special, so_far)
 
-    def _node(self, general: OpPattern, special: OpPattern, so_far: Match) -> Iterator[Match]:
+    def _node(self, general: OpPattern, special: OpPattern, so_far: PatternMatch) -> Iterator[PatternMatch]:
         found = self._operator(general, special, so_far)
         if found is not None and general.binds is not None:
             found = found.with_operand(general.binds, special)
@@ -105,7 +105,7 @@ class Matcher:
                 if len(operands) >= least:
                     yield from self._operands(general.operands, operands, found)
 
-    def _operator(self, general: OpPattern, special: OpPattern, so_far: Match) -> Match | None:
+    def _operator(self, general: OpPattern, special: OpPattern, so_far: PatternMatch) -> PatternMatch | None:
         mine = pattern_operators(general, self.general.rule, self.library)
         if not pattern_operators(special, self.special.rule, self.library) <= mine:
             return None
@@ -122,18 +122,20 @@ class Matcher:
         found = self.library.find(name)
         return found[1] if found is not None else None
 
-    def _attributes(self, general: OpPattern, special: OpPattern, so_far: Match) -> Match | None:
+    def _attributes(self, general: OpPattern, special: OpPattern, so_far: PatternMatch) -> PatternMatch | None:
         """The match with the general node's attributes; None if it asks for more than the special one has."""
         given = {a.name: a for a in special.attributes}
         asked = {a.name for a in general.attributes}
         if not general.open_attributes and (special.open_attributes or not given.keys() <= asked):
             return None
-        found: Match | None = so_far
+        found: PatternMatch | None = so_far
         for attribute in general.attributes:
             found = self._attribute(attribute, given.get(attribute.name), found) if found is not None else None
         return found
 
-    def _attribute(self, general: AttributePattern, special: AttributePattern | None, so_far: Match) -> Match | None:
+    def _attribute(
+        self, general: AttributePattern, special: AttributePattern | None, so_far: PatternMatch
+    ) -> PatternMatch | None:
         value = None if special is None else special.value or Name(special.name)
         if general.value is not None and not isinstance(general.value, Name):
             return so_far if general.value == value else None
@@ -146,7 +148,9 @@ class Matcher:
         swapped = found is not None and found[0].decl.commutative and len(node.operands) == 2
         return [node.operands, node.operands[::-1]] if swapped else [node.operands]
 
-    def _operands(self, general: tuple[Pattern, ...], special: tuple[Pattern, ...], so_far: Match) -> Iterator[Match]:
+    def _operands(
+        self, general: tuple[Pattern, ...], special: tuple[Pattern, ...], so_far: PatternMatch
+    ) -> Iterator[PatternMatch]:
         if not general:
             yield from [so_far] if not special else []
             return

@@ -11,7 +11,7 @@ from genrw.engine.library.library import Library
 from genrw.engine.library.sides import Direction, conditions
 from genrw.engine.library.variants import nodes
 from genrw.engine.lint.finding import Finding, finding
-from genrw.engine.lint.matching import Match, Matcher
+from genrw.engine.lint.matching import PatternMatch, PatternMatcher
 from genrw.grammar.expr_tree import Const, Expr, Name
 from genrw.grammar.rw_tree import AttributePattern, Binding, NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
 
@@ -98,10 +98,12 @@ def _subsumes(library: Library, general: Direction, special: Direction) -> bool:
         return False
     if mine.contract != "exact" and (mine.contract, mine.bound) != (theirs.contract, theirs.bound):
         return False
-    return any(_same_result(library, general, special, match) for match in Matcher(library, general, special).matches())
+    return any(
+        _same_result(library, general, special, match) for match in PatternMatcher(library, general, special).matches()
+    )
 
 
-def _same_result(library: Library, general: Direction, special: Direction, match: Match) -> bool:
+def _same_result(library: Library, general: Direction, special: Direction, match: PatternMatch) -> bool:
     """Where the left sides match so, does the general rule apply, and make the same?"""
     names = dict(match.names)
     if not _bound(general, special, names):
@@ -152,7 +154,7 @@ def _normal(direction: Direction, pattern: Pattern, names: Mapping[str, Expr]) -
     )
 
 
-def _put_in(pattern: Pattern, match: Match, special: Direction) -> Pattern:
+def _put_in(pattern: Pattern, match: PatternMatch, special: Direction) -> Pattern:
     """A normal side of the general rule with what its variables stand for."""
     if isinstance(pattern, VarPattern):
         return _meant(pattern, match, special)
@@ -182,7 +184,7 @@ def _settled(library: Library, pattern: Pattern) -> Pattern:
     )
 
 
-def _meant(variable: VarPattern, match: Match, special: Direction) -> Pattern:
+def _meant(variable: VarPattern, match: PatternMatch, special: Direction) -> Pattern:
     """What a variable of the general rule stands for, as the special rule would write it."""
     if variable.name in match.rests:
         alone = match.rests[variable.name]

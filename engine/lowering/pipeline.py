@@ -12,8 +12,8 @@ from genrw.engine.egraph.encodings import Encodings
 from genrw.engine.egraph.extract import Extractor, written_nodes
 from genrw.engine.egraph.guard_evaluation import RuleUse
 from genrw.engine.egraph.relevance import relevant_rules
-from genrw.engine.egraph.stage import Saturated, StageEngine
-from genrw.engine.fusion.compute_locations import Answer, Places
+from genrw.engine.egraph.stage import EGraphSnapshot, StageEngine
+from genrw.engine.fusion.compute_locations import OperandLocations, Places
 from genrw.engine.fusion.search import Plan
 from genrw.engine.fusion.stage import SEARCH, fuse
 from genrw.engine.ir.enode import ENode
@@ -92,7 +92,7 @@ class Trace:
         self.schedules |= other.schedules
         self.plans |= other.plans
 
-    def note(self, graph: Saturated, modules: Sequence[Module]) -> None:
+    def note(self, graph: EGraphSnapshot, modules: Sequence[Module]) -> None:
         """Note what the rules of a stage did."""
         self._count(graph.answered.uses)
         self._weigh(graph.answered.seconds, graph.growth() if graph.answered.seconds else {})
@@ -130,7 +130,7 @@ class Batch:
     names: Mapping[int, Node]
 
     @property
-    def graph(self) -> Saturated:
+    def graph(self) -> EGraphSnapshot:
         return self.extractor.graph
 
 
@@ -153,7 +153,7 @@ class Pipeline:
         self._engine_keys: dict[_Asked, _EngineKey] = {}
         self._lowered: dict[Any, tuple[Unit, Trace]] = {}
         self._staged: dict[Any, tuple[Unit, Trace]] = {}
-        self._answers: dict[tuple[str, bool], dict[Any, Answer | None]] = {}
+        self._answers: dict[tuple[str, bool], dict[Any, OperandLocations | None]] = {}
         self._stage_rules: dict[tuple[str, bool], tuple[RuleDecl, ...]] = {}
         if before is not None:
             self._take_over(before)
@@ -313,7 +313,7 @@ class Pipeline:
             trace.note_survivors(found[id(module)].rules, module)
         return [found[id(unit.kernels[0])].unit if id(unit.kernels[0]) in found else unit for unit in units]
 
-    def _asked(self, modules: Sequence[Module], options: Options, trace: Trace) -> Saturated:
+    def _asked(self, modules: Sequence[Module], options: Options, trace: Trace) -> EGraphSnapshot:
         """What the rules of the fusing stage make of modules: questions about those of the same names."""
         engine = self.engine(self.library.fusing_stage or "", options.strict, modules)
         graph = self._saturated(engine, modules, [self.context(m, options) for m in modules])
@@ -396,7 +396,7 @@ class Pipeline:
         modules: Sequence[Module],
         contexts: Sequence[Mapping[str, Any]],
         without: Sequence[str] = (),
-    ) -> Saturated:
+    ) -> EGraphSnapshot:
         """Run an engine, whose rules may have stood elsewhere when they were encoded."""
         try:
             return engine.run(modules, contexts, dict(enumerate(without)))
@@ -469,7 +469,7 @@ class Pipeline:
         self,
         module: Module,
         stage: str,
-        graph: Saturated,
+        graph: EGraphSnapshot,
         kernels: Sequence[tuple[float, Any]],
         options: Options,
         trace: Trace,

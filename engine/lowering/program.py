@@ -13,7 +13,7 @@ from genrw.engine.ir.nodes import MAIN_MODULE, Module, Node, Unit
 from genrw.engine.library.library import Library
 from genrw.engine.lowering.pipeline import Options, Pipeline, Trace
 from genrw.engine.programs.build import build_file
-from genrw.engine.programs.launches import Launches, launches, parameters, returned
+from genrw.engine.programs.launches import LaunchPlan, launches, parameters, returned
 from genrw.engine.programs.text import unit_text
 from genrw.grammar import gen_tree as tree
 from genrw.grammar.diagnostics import error
@@ -184,7 +184,7 @@ class StagedProgram:
         lowered sooner."""
         pipeline_of(self.library).prepare()
 
-    def launches(self) -> Launches:
+    def launches(self) -> LaunchPlan:
         """How the kernels are launched one after the other, at the last stage."""
         return launches(self.lower(self.stages[-1]).units, list(self.inputs), self.library)
 

@@ -19,7 +19,7 @@ _ALIGNMENT = 256
 
 
 @dataclass(frozen=True)
-class Place:
+class MemorySlot:
     """Memory that a kernel's parameter stands for: an input or a result, by its number, or a scratch buffer."""
 
     kind: str
@@ -27,39 +27,39 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Launch:
+class KernelLaunch:
     """One launch: the kernel's number, and the places of its parameters by name, those it writes last."""
 
     kernel: int
-    places: Mapping[str, Place]
+    places: Mapping[str, MemorySlot]
 
 
 @dataclass(frozen=True)
-class Launches:
+class LaunchPlan:
     """All launches in order. `scratch` are the sizes of the scratch buffers in bytes.
 
     `results` says, for each value that the program returns, which of the results its memory is: itself, or an earlier
     one that is the same value.
     """
 
-    steps: tuple[Launch, ...]
+    steps: tuple[KernelLaunch, ...]
     scratch: tuple[int, ...]
     results: tuple[int, ...]
 
 
-def launches(units: Sequence[Unit], inputs: Sequence[str], library: Library) -> Launches:
+def launches(units: Sequence[Unit], inputs: Sequence[str], library: Library) -> LaunchPlan:
     """How the kernels of programs are launched one after the other, on inputs by name."""
     gatherer = _Gatherer(inputs, library)
     for unit in units:
         gatherer.add(unit)
-    return Launches(tuple(gatherer.steps), tuple(gatherer.scratch), tuple(gatherer.results))
+    return LaunchPlan(tuple(gatherer.steps), tuple(gatherer.scratch), tuple(gatherer.results))
 
 
 class _Gatherer:
     def __init__(self, inputs: Sequence[str], library: Library) -> None:
-        self.inputs = {name: Place(INPUT, number) for number, name in enumerate(inputs)}
+        self.inputs = {name: MemorySlot(INPUT, number) for number, name in enumerate(inputs)}
         self.library = library
-        self.steps: list[Launch] = []
+        self.steps: list[KernelLaunch] = []
         self.scratch: list[int] = []
         self.results: list[int] = []
         self.kernels = 0
@@ -75,9 +75,9 @@ class _Gatherer:
         written = list(written_parameters(module, self.library))
         places = {name: self.inputs[name] for name in given_parameters(module, self.library)}
         for name in written:
-            places[name] = Place(RESULT, len(self.results))
+            places[name] = MemorySlot(RESULT, len(self.results))
             self.results.append(len(self.results))
-        self.steps.append(Launch(self.kernels, places))
+        self.steps.append(KernelLaunch(self.kernels, places))
 
     def _called(self, main: Main, kernels: Sequence[Module]) -> None:
         places = {p.name or "": self.inputs[p.attribute("name")] for p in main.parameters}
@@ -85,7 +85,7 @@ class _Gatherer:
         for position, value in enumerate(main.returned):
             number = first + main.returned.index(value)
             self.results.append(number)
-            places.setdefault(value, Place(RESULT, first + position))
+            places.setdefault(value, MemorySlot(RESULT, first + position))
         places |= self._planned(main, values_of(main, kernels, self.library), places)
         number_of = {module.name: i for i, module in enumerate(kernels)}
         for call in main.calls:
@@ -93,17 +93,19 @@ class _Gatherer:
             names = zip(given_parameters(module, self.library), call.operands, strict=True)
             made = zip(written_parameters(module, self.library), call.results, strict=True)
             bound = {name: places[value] for name, value in (*names, *made)}
-            self.steps.append(Launch(self.kernels + number_of[call.kernel], bound))
+            self.steps.append(KernelLaunch(self.kernels + number_of[call.kernel], bound))
 
-    def _planned(self, main: Main, values: Mapping[str, Node], placed: Mapping[str, Place]) -> dict[str, Place]:
+    def _planned(
+        self, main: Main, values: Mapping[str, Node], placed: Mapping[str, MemorySlot]
+    ) -> dict[str, MemorySlot]:
         """A scratch buffer for each value in between: one that no value needs any more, if one is free."""
         last = {value: n for n, call in enumerate(main.calls) for value in call.operands}
         free = sorted(range(len(self.scratch)))
-        found: dict[str, Place] = {}
+        found: dict[str, MemorySlot] = {}
         for n, call in enumerate(main.calls):
             for value in call.results:
                 if value not in placed:
-                    found[value] = Place(SCRATCH, self._taken(free, _bytes(values[value].type)))
+                    found[value] = MemorySlot(SCRATCH, self._taken(free, _bytes(values[value].type)))
             # What a call reads is free for the calls after it.
             ended = dict.fromkeys(v for v in (*call.operands, *call.results) if last.get(v, n) == n)
             free += [found[value].number for value in ended if value in found]

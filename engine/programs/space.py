@@ -17,7 +17,7 @@ from genrw.grammar.diagnostics import Diagnostic, GenrwError
 
 
 @dataclass(frozen=True)
-class Row:
+class FoldedAxes:
     """What one fold of a tensor program runs over."""
 
     node: Node
@@ -40,12 +40,12 @@ def with_space(module: Module, library: Library) -> Module:
     return replace(module, space=first.lens, axes=first.axes)
 
 
-def _rows(module: Module, library: Library) -> list[Row]:
+def _rows(module: Module, library: Library) -> list[FoldedAxes]:
     rows = []
     for node in module.nodes:
         if library.role(node.op) != "fold" or node.operands[0].type.sort != "tensor":
             continue
-        rows.append(Row(node, node.operands[0].type.lens, fold_axes(node, library)))
+        rows.append(FoldedAxes(node, node.operands[0].type.lens, fold_axes(node, library)))
     return rows
 
 
@@ -56,8 +56,8 @@ def fold_axes(node: Node, library: Library) -> tuple[int, ...]:
     return axes if isinstance(axes, tuple) else (axes,)
 
 
-def _two_spaces(first: Row, second: Row) -> Diagnostic:
-    def say(row: Row) -> str:
+def _two_spaces(first: FoldedAxes, second: FoldedAxes) -> Diagnostic:
+    def say(row: FoldedAxes) -> str:
         return f"`{row.node.name or row.node.op}` folds {list(row.lens)} over axes {list(row.axes)}"
 
     return Diagnostic(

@@ -21,8 +21,8 @@ from genrw.engine.verify.attributes import NUMBERS, AttributeDraw, within_domain
 from genrw.engine.verify.choices import Choices
 from genrw.engine.verify.examples import Hint, example_modules, hints
 from genrw.engine.verify.facts import Facts
-from genrw.engine.verify.sides import Match, coerced, number_node, shared
-from genrw.engine.verify.surroundings import WAVES, Headers, Surroundings, draw
+from genrw.engine.verify.sides import TermMatch, coerced, number_node, shared
+from genrw.engine.verify.surroundings import WAVES, Headers, KernelContext, draw
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Call, Const, Name
 from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
@@ -52,8 +52,8 @@ class NoInstance(Exception):
 class Instance:
     """A match, what it stands in, and the ranges of its index leaves by identity."""
 
-    match: Match
-    surroundings: Surroundings
+    match: TermMatch
+    surroundings: KernelContext
     ranges: dict[int, dict[str, int]]
 
 
@@ -187,10 +187,12 @@ class _Draw:
         surroundings = self._fitted(tensors)
         context = surroundings.context(self.library, root)
         facts = Facts(root, self.library, context, self.ranges)
-        match = Match(self.variant, root, self.operators, self.values, self.names, context, facts, tuple(self.leaves))
+        match = TermMatch(
+            self.variant, root, self.operators, self.values, self.names, context, facts, tuple(self.leaves)
+        )
         return Instance(match, surroundings, self.ranges)
 
-    def _fitted(self, tensors: Sequence[Type]) -> Surroundings:
+    def _fitted(self, tensors: Sequence[Type]) -> KernelContext:
         """The surroundings, their space often that of one of the tensors, its axes those that an attribute names."""
         found = self.surroundings
         random = self.random
@@ -203,7 +205,7 @@ class _Draw:
             axes = tuple(sorted(random.choice(named)))
         axes = tuple(d for d in axes if d < len(space))
         parameters = tuple(n for n in self.leaves if n.type.sort == "tensor")
-        return Surroundings(found.target, found.schedule, space, axes, found.policy, parameters)
+        return KernelContext(found.target, found.schedule, space, axes, found.policy, parameters)
 
     # ---- operations
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from genrw.engine.egraph.stage import Saturated
+from genrw.engine.egraph.stage import EGraphSnapshot
 from genrw.engine.interpret.compare import first_problem
 from genrw.engine.interpret.evaluate import Evaluator
 from genrw.engine.interpret.inputs import random_inputs
@@ -279,15 +279,15 @@ class KernelTrial:
             open_ = [(kind, m) for kind, m in open_ if m is not chosen]
             yield chosen
 
-    def _own(self, graph: Saturated) -> set[int]:
+    def _own(self, graph: EGraphSnapshot) -> set[int]:
         """The numbers of the rule's directions."""
         return {number for number, key in graph.rules.items() if key.split("/")[0] == self.rule.name}
 
-    def _fired(self, graph: Saturated) -> bool:
+    def _fired(self, graph: EGraphSnapshot) -> bool:
         own = self._own(graph)
         return any(rules & own for rules in graph.why.values())
 
-    def _made(self, graph: Saturated) -> dict[int, list[ENode]]:
+    def _made(self, graph: EGraphSnapshot) -> dict[int, list[ENode]]:
         """The nodes of classes that the rule made."""
         right = self.rule.right
         if not isinstance(right, OpPattern):

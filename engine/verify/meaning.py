@@ -21,7 +21,7 @@ from genrw.engine.language.arrays import Array, Values, stored
 from genrw.engine.language.functions import Misuse, Value
 from genrw.engine.language.numeric import compile_numeric
 from genrw.engine.library.library import Library
-from genrw.engine.verify.values import Launch
+from genrw.engine.verify.values import LaunchExtents
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Expr
 
@@ -95,7 +95,7 @@ def _poison(dtype: str, poison: int) -> Values:
     return np.asarray(_UNSPECIFIED[poison]).astype(numpy_dtype(DTYPES[dtype].compute))
 
 
-class Machine:
+class TermInterpreter:
     """What operators mean, each compiled when first needed: in double precision if `precise`. An index of -1 stands for
     an element that does not exist if some may be `missing`."""
 
@@ -106,7 +106,7 @@ class Machine:
         self.evaluator.functions.update(lane_functions(self.lanes))
         self._conditions: dict[int, Any] = {}
 
-    def begin(self, context: Mapping[str, Any], launch: Launch, poison: int) -> None:
+    def begin(self, context: Mapping[str, Any], launch: LaunchExtents, poison: int) -> None:
         """Go on to another launch."""
         self.evaluator.context = context
         self.lanes.poison = poison
@@ -121,15 +121,15 @@ class Machine:
         return self._conditions[id(expr)]
 
 
-class Meaning:
+class TermValues:
     """The values of terms over the same leaves, on a machine that nothing else uses meanwhile."""
 
     def __init__(
         self,
-        machine: Machine,
+        machine: TermInterpreter,
         context: Mapping[str, Any],
         leaves: Mapping[int, Values],
-        launch: Launch,
+        launch: LaunchExtents,
         *,
         poison: int = 0,
         tolerant: bool = False,

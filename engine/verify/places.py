@@ -17,14 +17,14 @@ from genrw.engine.ir.nodes import Node, walk
 from genrw.engine.language.arrays import Array, Values
 from genrw.engine.library.library import Library
 from genrw.engine.verify.instances import Instance, Instances
-from genrw.engine.verify.meaning import Machine, Meaning, Meaningless
+from genrw.engine.verify.meaning import Meaningless, TermInterpreter, TermValues
 from genrw.engine.verify.report import indented, term_text
 from genrw.engine.verify.sides import Sides, Unbuildable
-from genrw.engine.verify.values import Kind, Launch, leaf_values
+from genrw.engine.verify.values import Kind, LaunchExtents, leaf_values
 from genrw.grammar.rw_tree import RuleDecl
 
 _DRAWS = 150
-_ONE = Launch(1, 1, 1)
+_ONE = LaunchExtents(1, 1, 1)
 _PLAIN = Kind(special=False, extreme=False, distinct=False)
 
 
@@ -150,8 +150,8 @@ class _Question:
         return np.array([self.rows[element] if place == ROW else element])
 
     def _value(self, leaves: dict[int, Values]) -> Values:
-        machine = Machine(self.library, precise=False, missing=False)
-        meaning = Meaning(machine, self.instance.match.context, leaves, _ONE)
+        machine = TermInterpreter(self.library, precise=False, missing=False)
+        meaning = TermValues(machine, self.instance.match.context, leaves, _ONE)
         value = meaning.of(self.asked)
         if not isinstance(value, Array):
             raise Meaningless("no tensor")

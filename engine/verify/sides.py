@@ -31,7 +31,7 @@ class Unbuildable(Exception):
 
 
 @dataclass
-class Match:
+class TermMatch:
     """A term that a left side matches: what each operator of the pattern and each of its variables stands for."""
 
     variant: Variant
@@ -61,7 +61,7 @@ class Sides:
 
     # ---- the guard
 
-    def alternatives(self, match: Match) -> Iterator[Alternative]:
+    def alternatives(self, match: TermMatch) -> Iterator[Alternative]:
         """The alternatives of a match, each with the conditions of the guard that do not hold in it."""
         env = self._environment(match)
         guard = list(conditions(match.variant.guard)) if match.variant.guard is not None else []
@@ -89,18 +89,18 @@ class Sides:
                 refused.append(condition)
         return tuple(refused)
 
-    def _environment(self, match: Match) -> dict[str, Any]:
+    def _environment(self, match: TermMatch) -> dict[str, Any]:
         views = {name: match.facts.view(node) for name, node in match.values.items()}
         return {**match.context, **match.names, **views}
 
-    def _lazy(self, match: Match, env: Mapping[str, Any]) -> _Computed:
+    def _lazy(self, match: TermMatch, env: Mapping[str, Any]) -> _Computed:
         computed: dict[str, Any] = {b.name: self._compiled(b.value) for b in match.variant.with_}
         for node in nodes(match.variant.right):
             if node.binds is not None and node.binds not in match.values:
                 computed[node.binds] = partial(self._view, node, match)
         return _Computed(env, computed)
 
-    def _view(self, pattern: OpPattern, match: Match, env: Mapping[str, Any]) -> Any:
+    def _view(self, pattern: OpPattern, match: TermMatch, env: Mapping[str, Any]) -> Any:
         """A part of the right side as expressions see it."""
         return match.facts.view(self._built(pattern, match, env, {}))
 
@@ -111,7 +111,7 @@ class Sides:
             known = self._evaluators[id(expr)] = (expr, self.library.scope.compile(expr))
         return known[1]
 
-    def _choices(self, match: Match, env: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    def _choices(self, match: TermMatch, env: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Every combination of the `for` variables that run over lists; GenrwError for one that runs over none."""
         used = {n.op for n in nodes(match.variant.left)}
         loops = [b for b in match.variant.rule.for_ if b.name not in used]
@@ -133,7 +133,7 @@ class Sides:
 
     # ---- the template
 
-    def right(self, match: Match, names: Mapping[str, Any]) -> Node:
+    def right(self, match: TermMatch, names: Mapping[str, Any]) -> Node:
         """The right side; Unbuildable if something in it is not allowed."""
         made: dict[Any, Node] = {}
         try:
@@ -142,7 +142,7 @@ class Sides:
             said = problem.diagnostics[0].message if isinstance(problem, GenrwError) else str(problem)
             raise Unbuildable(said) from None
 
-    def _built(self, pattern: Pattern, match: Match, env: Mapping[str, Any], made: dict[Any, Node]) -> Node:
+    def _built(self, pattern: Pattern, match: TermMatch, env: Mapping[str, Any], made: dict[Any, Node]) -> Node:
         if isinstance(pattern, VarPattern):
             return match.values[pattern.name]
         if isinstance(pattern, NumberPattern):
@@ -153,7 +153,7 @@ class Sides:
         type_ = infer(self.library, name, attributes, [o.type for o in operands], match.context)
         return shared(made, Node(name, attributes, operands, type_))
 
-    def _operator_name(self, pattern: OpPattern, match: Match) -> str:
+    def _operator_name(self, pattern: OpPattern, match: TermMatch) -> str:
         for node in nodes(match.variant.left):
             if (node.op, node.family) == (pattern.op, pattern.family):
                 return match.operators[id(node)].op
@@ -163,7 +163,7 @@ class Sides:
         return str(match.names.get(f"operator {pattern.op}", pattern.op))
 
     def _attributes(
-        self, pattern: OpPattern, name: str, match: Match, env: Mapping[str, Any], operands: list[Type]
+        self, pattern: OpPattern, name: str, match: TermMatch, env: Mapping[str, Any], operands: list[Type]
     ) -> Attributes:
         values: dict[str, Any] = {}
         left = list(nodes(match.variant.left))

@@ -8,7 +8,7 @@ from itertools import islice
 
 from genrw.engine.verify.choices import Choices
 from genrw.engine.verify.instances import MOST_AXES, Instance, NoInstance
-from genrw.engine.verify.trial import Failure, Trial, Tried, kind_of
+from genrw.engine.verify.trial import Failure, RuleTrial, Tried, kind_of
 
 _SIZES = ((1, 1), (1, 2), (2, 1), (2, 2), (3, MOST_AXES), (5, MOST_AXES), (9, MOST_AXES))
 """The most elements of an axis, and the most axes."""
@@ -18,7 +18,7 @@ _MOST = 1200
 """How many instances are tried for a smaller one."""
 
 
-def smallest(trial: Trial, first: Failure) -> Failure:
+def smallest(trial: RuleTrial, first: Failure) -> Failure:
     """A failure for the same reason, of as few and short axes as there are any, from whose choices none can be left out or
     lowered to make it smaller."""
     usual = trial.instances.longest, trial.instances.most_axes
@@ -35,7 +35,7 @@ def smallest(trial: Trial, first: Failure) -> Failure:
         trial.instances.longest, trial.instances.most_axes = usual
 
 
-def _lowered(trial: Trial, first: Failure) -> Failure:
+def _lowered(trial: RuleTrial, first: Failure) -> Failure:
     best, left, before = first, _MOST, None
     while left > 0 and best is not before:
         before, place = best, 0
@@ -61,7 +61,7 @@ def _lower(tape: Sequence[float], place: int) -> Iterator[list[float]]:
             yield [*tape[:place], lower, *tape[place + 1 :]]
 
 
-def _again(trial: Trial, tape: Sequence[float], first: Failure) -> Failure | None:
+def _again(trial: RuleTrial, tape: Sequence[float], first: Failure) -> Failure | None:
     """The failure that choices lead to; None if they lead to none for the same reason."""
     choices = Choices.again(first.seed, tape, first.choices.wanted)
     try:
@@ -71,7 +71,7 @@ def _again(trial: Trial, tape: Sequence[float], first: Failure) -> Failure | Non
     return _of(trial, instance, choices, first, first.seed)
 
 
-def _of(trial: Trial, instance: Instance, choices: Choices, first: Failure, seed: str) -> Failure | None:
+def _of(trial: RuleTrial, instance: Instance, choices: Choices, first: Failure, seed: str) -> Failure | None:
     """The failure of an instance, with values of a seed, if it fails for the same reason."""
     kind = kind_of(choices)
     for alternative in trial.sides.alternatives(instance.match):

@@ -21,7 +21,7 @@ _SCALES = (2.0**-16, 2.0**-10, 2.0**-6, 64, 1024)
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class KernelContext:
     """What expressions may ask of a kernel beside its values."""
 
     target: Target
@@ -67,7 +67,7 @@ class Headers:
 
 def draw(
     headers: Headers, lens: Sequence[int], random: Random, waves: Sequence[int] = WAVES, *, odd: bool = False
-) -> Surroundings:
+) -> KernelContext:
     """Random surroundings of a kernel whose tensors have about these lengths; `odd` if the machine matters, so that it
     is mostly one of other proportions than those that there are."""
     library = headers.library
@@ -79,7 +79,9 @@ def draw(
     axes = tuple(header.get("axes", ())) if space and "axes" in header and random.random() < 0.5 else None
     if axes is None or any(d >= len(space) for d in axes):
         axes = tuple(d for d in range(len(space)) if random.random() < 0.4)
-    return Surroundings(target, schedule, space, axes, header.get("policy", random.choice(("cost", "cost", "classic"))))
+    return KernelContext(
+        target, schedule, space, axes, header.get("policy", random.choice(("cost", "cost", "classic")))
+    )
 
 
 def _target(library: Library, random: Random, waves: Sequence[int], odd: float) -> Target:

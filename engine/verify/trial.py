@@ -19,10 +19,10 @@ from genrw.engine.library.variants import nodes, pattern_operators
 from genrw.engine.verify.choices import Choices
 from genrw.engine.verify.instances import Instance, Instances
 from genrw.engine.verify.judge import Difference, Free, Tolerance, difference
-from genrw.engine.verify.meaning import LANE_SORTS, Machine, Meaning, Meaningless
+from genrw.engine.verify.meaning import LANE_SORTS, Meaningless, TermInterpreter, TermValues
 from genrw.engine.verify.nearing import Nearing
 from genrw.engine.verify.sides import Alternative, Sides, Unbuildable
-from genrw.engine.verify.values import Kind, Launch, launch_of, leaf_values
+from genrw.engine.verify.values import Kind, LaunchExtents, launch_of, leaf_values
 from genrw.grammar.expr_tree import Expr
 from genrw.grammar.rw_tree import RuleDecl
 
@@ -95,7 +95,7 @@ def _means(library: Library, name: str) -> bool:
     return operator.decl.means is not None or operator.role in ("element", "alloc")
 
 
-class Trial:
+class RuleTrial:
     """A rule with what it is tried with."""
 
     def __init__(self, library: Library, rule: RuleDecl, waves: Sequence[int]) -> None:
@@ -104,7 +104,7 @@ class Trial:
         self.folds = self._folds()
         self.missing = self._has_missing()
         self.instances = Instances(library, rule, waves, self.missing, narrow=self.folds)
-        self.machines = {p: Machine(library, precise=p, missing=self.missing) for p in (False, True)}
+        self.machines = {p: TermInterpreter(library, precise=p, missing=self.missing) for p in (False, True)}
 
     def _folds(self) -> bool:
         """Is something folded, whose order is nobody's?"""
@@ -220,7 +220,7 @@ class Trial:
         rights: list[Value] = []
         largest = 0.0
         for poison in _POISONS if _is_of_lanes(left) else _POISONS[:1]:
-            meaning = Meaning(self.machines[precise], context, leaves, launch, poison=poison)
+            meaning = TermValues(self.machines[precise], context, leaves, launch, poison=poison)
             try:
                 lefts.append(meaning.of(left))
             except Meaningless as problem:
@@ -242,12 +242,12 @@ class Trial:
         return False
 
     def _settled(
-        self, left: Node, context: Mapping[str, Any], leaves: dict[int, Values], launch: Launch, tried: Tried
+        self, left: Node, context: Mapping[str, Any], leaves: dict[int, Values], launch: LaunchExtents, tried: Tried
     ) -> bool:
         """Give lanes in which the left side is outside of what its operators are for the values of other lanes; False if
         there are none."""
         for _ in range(_SETTLING):
-            meaning = Meaning(self.machines[False], context, leaves, launch, tolerant=True)
+            meaning = TermValues(self.machines[False], context, leaves, launch, tolerant=True)
             try:
                 meaning.of(left)
             except Meaningless as problem:
@@ -265,7 +265,7 @@ class Trial:
                     leaves[key] = np.where(bad[..., None], values[place], values)
         return False
 
-    def _leaves(self, instance: Instance, kind: Kind, seed: str) -> tuple[Launch, dict[int, Values]]:
+    def _leaves(self, instance: Instance, kind: Kind, seed: str) -> tuple[LaunchExtents, dict[int, Values]]:
         match = instance.match
         wave = int(instance.surroundings.target.values.get("wave_size", 1))
         launch = launch_of(self.library, instance.surroundings.schedule, wave)
@@ -328,7 +328,7 @@ def _unspecified(values: Sequence[Value]) -> Free:
     return free if np.any(free) else None
 
 
-def _lanes(masks: Sequence[Values], launch: Launch) -> Values:
+def _lanes(masks: Sequence[Values], launch: LaunchExtents) -> Values:
     """In which lanes a condition of some elements of the share holds."""
     bad = np.zeros((launch.groups, launch.lanes, launch.steps), np.bool_)
     for mask in masks:

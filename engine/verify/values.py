@@ -22,7 +22,7 @@ _EXTREME = (1e-30, 3e4, -7e4, 1e30)
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchExtents:
     """How many workgroups, lanes and steps there are."""
 
     groups: int
@@ -43,7 +43,7 @@ def leaf_values(
     leaves: tuple[Node, ...],
     root: Node,
     library: Library,
-    launch: Launch,
+    launch: LaunchExtents,
     ranges: Mapping[int, Mapping[str, int]],
     kind: Kind,
     seed: int,
@@ -67,7 +67,7 @@ def leaf_values(
     return found
 
 
-def _shape(leaf: Node, launch: Launch) -> tuple[int, int, int, int]:
+def _shape(leaf: Node, launch: LaunchExtents) -> tuple[int, int, int, int]:
     return launch.groups, launch.lanes, launch.steps, leaf.type.size or 1
 
 
@@ -144,9 +144,9 @@ def _indices(shape: tuple[int, ...], facts: Mapping[str, int], distinct: bool, r
     return np.asarray(values, np.int64)
 
 
-def launch_of(library: Library, schedule: Mapping[str, Any], wave: int) -> Launch:
+def launch_of(library: Library, schedule: Mapping[str, Any], wave: int) -> LaunchExtents:
     """The launch of a schedule, small enough to evaluate every lane."""
     lanes = library.launch_entry(schedule, "block", wave)
     groups = library.launch_entry(schedule, "grid", 2)
     steps = library.launch_entry(schedule, "steps", 1)
-    return Launch(groups if groups <= 4 else 1, lanes, steps if steps <= 4 else 1)
+    return LaunchExtents(groups if groups <= 4 else 1, lanes, steps if steps <= 4 else 1)

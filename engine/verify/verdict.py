@@ -16,7 +16,7 @@ from genrw.engine.verify.proof import prove, solver_is_there
 from genrw.engine.verify.report import failure_text, indented, module_text
 from genrw.engine.verify.smallest import smallest
 from genrw.engine.verify.surroundings import WAVES
-from genrw.engine.verify.trial import Trial, Tried, has_meaning
+from genrw.engine.verify.trial import RuleTrial, Tried, has_meaning
 from genrw.grammar.diagnostics import Diagnostic
 from genrw.grammar.rw_tree import MonoidDecl, RuleDecl
 
@@ -151,7 +151,7 @@ def of_places(library: Library, rule: RuleDecl, options: Options) -> Verdict:
 
 def tried_out(library: Library, rule: RuleDecl, options: Options) -> Verdict:
     """Compare the two sides of a rule on random instances."""
-    trial = Trial(library, rule, options.waves)
+    trial = RuleTrial(library, rule, options.waves)
     seed = f"{options.seed}/{rule.name}"
     tried = trial.run(options.count, seed)
     strong = [] if rule.defines is not None else _too_strong(tried)

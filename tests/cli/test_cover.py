@@ -12,7 +12,7 @@ import pytest
 
 from genrw.authoring.rulesets import load_library
 from genrw.coverage.data import CoverageData, content_hash
-from genrw.coverage.observed import Coverage, Row
+from genrw.coverage.observed import Coverage, RuleRow
 from genrw.coverage.report import cobertura, page, percent
 from genrw.engine.library.library import Library
 from genrw.grammar.diagnostics import GenrwError
@@ -47,7 +47,7 @@ def written(folder: Path, text: str = RULES) -> Library:
     return load_library([folder])
 
 
-def mine(library: Library) -> list[Row]:
+def mine(library: Library) -> list[RuleRow]:
     """The rows of the two rules, after both programs."""
     coverage = Coverage(library)
     coverage.add([Program.parse(Source("x.gen", text), library) for text in PROGRAMS])
@@ -65,11 +65,11 @@ def library(folder: Path) -> Library:
 
 
 @pytest.fixture(scope="module")
-def rows(library: Library) -> list[Row]:
+def rows(library: Library) -> list[RuleRow]:
     return mine(library)
 
 
-def test_what_a_rule_cost(rows: list[Row]) -> None:
+def test_what_a_rule_cost(rows: list[RuleRow]) -> None:
     seen, unseen = rows
     assert seen.seconds > 0
     assert seen.grown > 0
@@ -79,7 +79,7 @@ def test_what_a_rule_cost(rows: list[Row]) -> None:
     assert percent(rows) == 50
 
 
-def test_the_page(rows: list[Row]) -> None:
+def test_the_page(rows: list[RuleRow]) -> None:
     text = page(rows)
     assert "<h1>Rules covered: 1 of 2</h1>" in text
     assert '<span class="open" title="unseen: never fired">rule unseen' not in text, "a rule's first line is its anchor"
@@ -89,7 +89,7 @@ def test_the_page(rows: list[Row]) -> None:
     assert "http" not in text, "nothing comes from elsewhere"
 
 
-def test_the_xml(rows: list[Row]) -> None:
+def test_the_xml(rows: list[RuleRow]) -> None:
     root = ElementTree.fromstring(cobertura(rows))
     assert root.attrib["line-rate"] == "0.5000"
     (made,) = root.iter("class")
@@ -100,7 +100,7 @@ def test_the_xml(rows: list[Row]) -> None:
     assert (unseen.attrib["number"], unseen.attrib["hits"], unseen.attrib["branch"]) == ("11", "0", "false")
 
 
-def test_what_is_kept_is_of_what_rules_say(library: Library, rows: list[Row], tmp_path: Path) -> None:
+def test_what_is_kept_is_of_what_rules_say(library: Library, rows: list[RuleRow], tmp_path: Path) -> None:
     data = CoverageData.of(rows, library)
     data.write(tmp_path / "data.json")
     kept = CoverageData.read(tmp_path / "data.json")
@@ -204,7 +204,7 @@ def test_the_plugin_tells_what_it_cannot_do(tmp_path: Path) -> None:
     assert (tmp_path / "junk").read_bytes() == b"\xff\0"
 
 
-def test_workers_are_added_up(library: Library, rows: list[Row]) -> None:
+def test_workers_are_added_up(library: Library, rows: list[RuleRow]) -> None:
     """Each worker hands over plain values, whatever way they take."""
     worker = json.loads(json.dumps(CoverageData.of(rows, library).dump()))
     whole = CoverageData()

@@ -9,7 +9,7 @@ import pytest
 from commands import Command
 
 from genrw.authoring.rulesets import load_library
-from genrw.coverage.observed import Coverage, Row
+from genrw.coverage.observed import Coverage, RuleRow
 from genrw.coverage.report import show
 from genrw.engine.library.library import Library
 from genrw.grammar.source import Source
@@ -110,7 +110,7 @@ PROGRAMS = (
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
+def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RuleRow]:
     """What the programs make of the rules."""
     folder = tmp_path_factory.mktemp("rules")
     (folder / "mine.rw").write_text(RULES)
@@ -119,13 +119,13 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
     return {row.direction: row for row in found.rows()}
 
 
-def test_what_is_still_to_be_seen(rows: dict[str, Row]) -> None:
+def test_what_is_still_to_be_seen(rows: dict[str, RuleRow]) -> None:
     assert (rows["seen"].taken, rows["seen"].refused, rows["seen"].gaps) == (1, 1, [])
     assert rows["unseen"].gaps == ["never fired"]
     assert rows["leads_to_operand"].gaps == []
 
 
-def test_coverage_as_text_and_as_json(rows: dict[str, Row], capsys: pytest.CaptureFixture[str]) -> None:
+def test_coverage_as_text_and_as_json(rows: dict[str, RuleRow], capsys: pytest.CaptureFixture[str]) -> None:
     two = [rows["seen"], rows["unseen"]]
     assert show(two, as_json=False) == 1
     out = capsys.readouterr().out

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support import WAVE64, load
 
-from genrw.engine.egraph.stage import Saturated, StageEngine
+from genrw.engine.egraph.stage import EGraphSnapshot, StageEngine
 from genrw.engine.library.library import Library
 from genrw.engine.lowering.pipeline import Pipeline
 
@@ -33,7 +33,7 @@ def work(library: Library, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, st
     run = StageEngine.run
     done = Work()
 
-    def counted(engine: StageEngine, *given: Any) -> Saturated:
+    def counted(engine: StageEngine, *given: Any) -> EGraphSnapshot:
         graph = run(engine, *given)
         done.terms += sum(map(len, graph.classes.values())) + sum(map(len, graph.replaced.values()))
         done.questions += sum(graph.answered.demands.values())

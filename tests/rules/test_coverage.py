@@ -12,7 +12,7 @@ from programs import COMPOSED, CORNERS, LARGE, SEED_TABLE, SPLIT, WRITTEN_LOWER
 from support import WAVE64, load
 
 from genrw.authoring.rulesets import load_library
-from genrw.coverage.observed import Coverage, Row
+from genrw.coverage.observed import Coverage, RuleRow
 from genrw.engine.library.library import Library
 from genrw.program import Program
 
@@ -33,12 +33,12 @@ def catalogue(library: Library) -> Iterator[tuple[str, Program]]:
         yield f"{name} by classic schedules", load(text, WAVE64, library, policy="classic")
 
 
-def missing(rows: Iterable[Row]) -> list[str]:
+def missing(rows: Iterable[RuleRow]) -> list[str]:
     """What is still to be seen, a line for each rule."""
     return [f"{row.rule.name_span.location}: {row.direction}: {', '.join(row.gaps)}" for row in rows if row.gaps]
 
 
-def recorded(rows: Iterable[Row]) -> str:
+def recorded(rows: Iterable[RuleRow]) -> str:
     """The programs that rules matter to, as the record has them."""
     programs: dict[str, list[str]] = {}
     for row in rows:
@@ -124,7 +124,7 @@ PROGRAM = """
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RuleRow]:
     """What a program shows of rules that lack something."""
     folder = tmp_path_factory.mktemp("rules")
     (folder / "mine.rw").write_text(RULES)
@@ -145,18 +145,18 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
         ("matters", []),
     ],
 )
-def test_what_is_missing_is_told(found: dict[str, Row], direction: str, gaps: list[str]) -> None:
+def test_what_is_missing_is_told(found: dict[str, RuleRow], direction: str, gaps: list[str]) -> None:
     assert found[direction].gaps == gaps
 
 
-def test_the_programs_that_need_a_rule_are_named(found: dict[str, Row]) -> None:
+def test_the_programs_that_need_a_rule_are_named(found: dict[str, RuleRow]) -> None:
     assert {direction: row.programs for direction, row in found.items() if direction in ("matters", "without_use")} == {
         "matters": ("the program",),
         "without_use": (),
     }
 
 
-def test_the_rule_and_its_place_are_named(found: dict[str, Row]) -> None:
+def test_the_rule_and_its_place_are_named(found: dict[str, RuleRow]) -> None:
     (line,) = missing([found["never_refused"], found["matters"]])
     assert Path(line.split(":")[0]).name == "mine.rw"
     number = 1 + RULES[: RULES.index("rule never_refused")].count("\n")

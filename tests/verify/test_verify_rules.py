@@ -24,7 +24,7 @@ from genrw.engine.verify.numbers import Numbers
 from genrw.engine.verify.proof import prove, solver_is_there
 from genrw.engine.verify.smallest import smallest
 from genrw.engine.verify.surroundings import WAVES
-from genrw.engine.verify.trial import Trial
+from genrw.engine.verify.trial import RuleTrial
 from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, Options, Verdict, verify_rule
 from genrw.grammar.expr_tree import Binary, Call
 from genrw.main import execute
@@ -181,7 +181,7 @@ def test_integers_of_8_bits_are_all_of_them() -> None:
 def test_rare_guards_are_met(name: str, library: Library) -> None:
     """Instances of what only pays for long axes, or asks for one number, are searched for."""
     rule = next(r for r in library.rules if r.name == name)
-    assert Trial(library, rule, WAVES).run(8, "rare").compared > 0
+    assert RuleTrial(library, rule, WAVES).run(8, "rare").compared > 0
 
 
 def test_choices_can_be_made_again() -> None:
@@ -196,7 +196,7 @@ def test_a_failing_instance_is_small() -> None:
     """What the first failure has beyond need is left out."""
     library = load_library([BROKEN / "pad_off_by_one"])
     rule = next(r for r in library.rules if r.name == "broken_pad_off_by_one")
-    trial = Trial(library, rule, WAVES)
+    trial = RuleTrial(library, rule, WAVES)
     first = trial.run(50, "0").failure
     assert first is not None
     found = smallest(trial, first)
