@@ -159,6 +159,14 @@ def test_a_harmless_text_runs(tmp_path: Path) -> None:
     np.testing.assert_allclose(y, np.maximum(want, 4), rtol=1e-4)
 
 
+@pytest.mark.parametrize("name", ["asm", "_Pragma", "__builtin_trap", "GEN_PRAGMA", "system", "std", "exp"])
+def test_names_that_a_program_chooses(tmp_path: Path, name: str) -> None:
+    """They are printed as names of values, whatever they are called."""
+    program = f"{name} = @param:{name} -> float{{64}}\nexp.1 = exp({name})\ny = f(exp.1)\n@return(y)\n"
+    made = genrw.compile(program, rules=[rules(tmp_path, "gen::own({{x}}) + 0.0f * {{x}}")])
+    assert np.all(made(np.zeros(64, np.float32)) >= 4)
+
+
 def test_every_position_is_looked_at(tmp_path: Path) -> None:
     """A `#` that is put anywhere but into a comment is found."""
     places = [i for i, c in enumerate(HARMLESS) if c in "{;("]
