@@ -39,7 +39,7 @@ _PROGRAMS_FOR_EACH, _PROGRAMS_FOR_RARE = 8, 100
 """Programs for each kernel that is wanted; more only as long as the rule took part in none."""
 _RARER = 4
 """So many times as many programs for a rule that asks for schedules of its own: most have none."""
-_KERNELS_FOR_KINDS = 6
+_KERNELS_FOR_KINDS = 4
 """At most so many times as many kernels as are wanted are tried, so that there is one of every kind."""
 _PROGRAMS_FOR_TARGETS = 3
 """Programs for each length of waves, at least, to see which kinds of kernels there are."""
