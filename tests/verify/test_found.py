@@ -64,3 +64,28 @@ def test_a_constant_that_is_returned_and_used_by_other_kernels(constant: str, ch
         @return(r, n, c, t)
     """
     check(text, "gfx90a")
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        "prefix_scan_sum[axis=1](x)",
+        "prefix_scan_prod[axis=0](x)",
+        "group_norm[groups=1](x)",
+        "instance_norm(x)",
+        "trilu(x)",
+        "onehot[depth=3](i, two)",
+        "flat_index[lens={4, 5}](i)",
+        "gather_elements[axis=1](x, i)",
+        "gathernd(x, i)",
+    ],
+)
+def test_results_without_elements(operation: str) -> None:
+    text = f"""
+        x = @param:x -> float{{4, 0, 2}}
+        i = @param:i -> int32{{4, 0, 2}}
+        two = @param:two -> float{{2}}
+        y = {operation}
+        @return(y)
+    """
+    check_every_stage(text)
