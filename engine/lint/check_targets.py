@@ -9,12 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from genrw.engine.language.expr_walk import did_you_mean, member_uses
-from genrw.engine.library.library import Library
+from genrw.engine.library.library import DEFAULT, Library
 from genrw.engine.lint.walks import expressions
 from genrw.grammar.diagnostics import Diagnostic
 from genrw.grammar.rw_tree import TargetDecl
 from genrw.grammar.source import Span
 
+_MARKS = ("abstract", DEFAULT)
+"""What a declaration says of the target among others, and not of its machine."""
 _COMPILED_FOR = "arch"
 """What compilers ask of a target that is called otherwise than they call it; no rule reads it."""
 
@@ -31,9 +33,10 @@ def _target(library: Library, decl: TargetDecl) -> Iterator[Diagnostic]:
     if target is None or not others:
         return
     places = {name: value.span for name, value in _inherited(library, decl)}
+    own = dict(decl.values)  # What a base has that is unknown is told of there.
     known = {_COMPILED_FOR, *(name for t in others for name in t.values)}
     for name, span in places.items():
-        if name not in known and name not in _read(library):
+        if name in own and name not in known and name not in _read(library):
             remedy = did_you_mean(name, known) or "nothing reads it: remove it"
             yield Diagnostic(f"no other target has a `{name}`, and no rule reads it", span, remedy)
         elif name in target.values:
@@ -50,7 +53,7 @@ def _inherited(library: Library, decl: TargetDecl) -> list[tuple[str, Any]]:
     chain = [decl]
     while chain[-1].base in decls and decls[chain[-1].base or ""] not in chain:
         chain.append(decls[chain[-1].base or ""])
-    return [(name, value) for d in reversed(chain) for name, value in d.values if name != "abstract"]
+    return [(name, value) for d in reversed(chain) for name, value in d.values if name not in _MARKS]
 
 
 def _read(library: Library) -> set[str]:
