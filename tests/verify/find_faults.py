@@ -27,7 +27,6 @@ from random_trials import (
     TOGETHER,
     Fault,
     Lowered,
-    Rejected,
     Trial,
     compiled,
     device_fault,
@@ -37,6 +36,7 @@ from random_trials import (
     lowered_trials,
 )
 from shrinking import shrunk, signature
+from sure_elements import Rejected
 
 from genrw.authoring.rulesets import load_library
 from genrw.engine.library.infer import show

@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
 import numpy as np
 from random_programs import RandomProgram
+from sure_elements import Arrays, Rejected, reference
 
 from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.runtime.amd import compile_amd
 from genrw.codegen.runtime.host_program import HostProgram
 from genrw.codegen.runtime.host_sequence import HostSequence
-from genrw.engine.interpret.compare import ELEMENT_BOUND, compare
-from genrw.engine.interpret.evaluate import Evaluator
-from genrw.engine.interpret.inputs import random_inputs
-from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
-from genrw.engine.ir.nodes import Module, Node, Unit
-from genrw.engine.language.arrays import Array, stored
+from genrw.engine.interpret.compare import compare
+from genrw.engine.ir.nodes import Module, Unit
 from genrw.engine.library.library import Library
 from genrw.engine.lowering.pipeline import Options, Trace
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.source import Source
 from genrw.program import Program
 
-Arrays = dict[str, Any]
-
 TOGETHER = 10
 """How many programs are lowered in one call."""
 ORDERS = (0, 1, 7)
 """How the groups and waves of printed kernels take turns."""
-NOISE, MARGIN = ((0.0, 0.0), (0.5, 2.0), (-2.0, -0.5), (-2.0, 2.0)), 16
-"""From how many to how many epsilons the rounding errors are that are thrown into runs of a program, one run for each
-pair; and what part of the bound of errors they may come to where an element is to be compared."""
-_SPECIAL = (float("inf"), float("-inf"), float("nan"), 0.0, -0.0, 1e30, -7e4, 1e-30)
 
 
 @dataclass(frozen=True)
@@ -60,10 +51,6 @@ class Fault:
     kind: str
     text: str
     schedule: Mapping[str, Any] | None = None
-
-
-class Rejected(Exception):
-    """A program that says nothing: no inputs are found for it, or it asks for elements that there are not."""
 
 
 @dataclass
@@ -119,148 +106,6 @@ def loaded(trial: Trial, library: Library) -> Program:
     return Program.parse(Source("random.gen", trial.program.text), library, options)
 
 
-# ---- what is right
-
-
-def reference(trial: Trial, program: Program) -> tuple[Arrays, Arrays, Arrays]:
-    """Inputs, results in double, and which of their elements rounding errors cannot change much."""
-    try:
-        inputs = dict(random_inputs(program.modules[0], program.library, trial.seed))
-    except GenrwError as problem:
-        raise Rejected(str(problem)) from None
-    if trial.special:
-        inputs = _with_special(program, inputs, trial.seed)
-    module, context = program.modules[0], program.context(program.modules[0])
-    try:
-        results, exact = _precise(module, program.library, context, inputs)
-    except GenrwError as problem:
-        if "out of range" in str(problem):
-            raise Rejected(str(problem)) from None
-        raise
-    wanted = dict(zip(program.results, results, strict=True))
-    sure = {name: np.ones(array.shape, np.bool_) for name, array in wanted.items()}
-    for run, errors in enumerate(NOISE):
-        noise = _Noise(exact, np.random.default_rng((trial.seed, run)), program.library, errors)
-        try:
-            noisy = _evaluated(module, program.library, context, inputs, noise)
-        except GenrwError as problem:
-            raise Rejected(str(problem)) from None
-        for (name, want), got, node in zip(wanted.items(), noisy, program.results.values(), strict=True):
-            sure[name] &= _near(got, want, node.type.dtype)
-    return inputs, wanted, sure
-
-
-def _with_special(program: Program, inputs: Arrays, seed: int) -> Arrays:
-    """The inputs with infinities, NaN and other numbers on the edge among floats that lie packed."""
-    rng = np.random.default_rng((seed, 99))
-    found = dict(inputs)
-    for name, node in program.inputs.items():
-        if DTYPES[node.type.dtype].is_float and node.type.strides is None:
-            places = rng.random(node.type.lens) < 0.05
-            with np.errstate(all="ignore"):
-                special = rng.choice(_SPECIAL, node.type.lens).astype(numpy_dtype(node.type.dtype))
-            found[name] = np.where(places, special, inputs[name])
-    return found
-
-
-def _near(got: Any, want: Any, dtype: str) -> Any:
-    """Where a noisy result is as good as the right one."""
-    if not DTYPES[dtype].is_float:
-        return got == want
-    with np.errstate(all="ignore"):
-        rounded = want.astype(numpy_dtype(dtype)).astype(np.float64)
-        found, right = got.astype(np.float64), want.astype(np.float64)
-        same = (found == rounded) | (np.isnan(found) & np.isnan(rounded))
-        finite = np.isfinite(found) & np.isfinite(rounded)
-        typical = np.sqrt(np.mean(np.where(finite, right, 0.0) ** 2)) if right.size else 0.0
-        bound = ELEMENT_BOUND / MARGIN * DTYPES[dtype].epsilon * (np.abs(right) + typical)
-        return same | (finite & (np.abs(found - right) <= bound))
-
-
-class _Noise:
-    """Rounding errors, thrown into what is not exact: into an operation's floating operands and its result."""
-
-    def __init__(
-        self, exact: Mapping[int, Any], rng: np.random.Generator, library: Library, errors: tuple[float, float]
-    ) -> None:
-        self.exact, self.rng, self.library, self.errors = exact, rng, library, errors
-
-    def operands(self, node: Node, operands: list[Array]) -> list[Array]:
-        if self.library.role(node.op) == "index_map" or np.all(self.exact[id(node)]):
-            return operands
-        return [self._with_noise(x, x.dtype, True) for x in operands]
-
-    def result(self, node: Node, value: Array) -> Array:
-        if self.library.role(node.op) == "index_map":
-            return value
-        return self._with_noise(value, node.type.dtype, ~self.exact[id(node)])
-
-    def _with_noise(self, value: Array, dtype: str, places: Any) -> Array:
-        if not DTYPES[dtype].is_float:
-            return value
-        errors = 1 + DTYPES[dtype].epsilon * self.rng.uniform(*self.errors, value.values.shape)
-        values = np.where(places, value.values * errors, value.values)
-        return stored(Array(values, dtype).finished(dtype, False), dtype, False)
-
-
-def _precise(
-    module: Module, library: Library, context: Mapping[str, Any], inputs: Arrays
-) -> tuple[list[Any], dict[int, Any]]:
-    """The results in double; and by the identity of the node, which of its elements are numbers of the element type."""
-    found: dict[int, Any] = {}
-
-    def note(node: Node, value: Array) -> None:
-        dtype = "float" if node.type.dtype == "double" else node.type.dtype
-        if not DTYPES[dtype].is_float:
-            found[id(node)] = np.ones(value.values.shape, np.bool_)
-            return
-        with np.errstate(all="ignore"):
-            rounded = value.values.astype(numpy_dtype(dtype)).astype(np.float64)
-        found[id(node)] = (rounded == value.values) | np.isnan(value.values)
-
-    return _evaluated(module, library, context, inputs, None, note), found
-
-
-def _evaluated(
-    module: Module,
-    library: Library,
-    context: Mapping[str, Any],
-    inputs: Arrays,
-    noise: _Noise | None,
-    note: Callable[[Node, Array], None] | None = None,
-) -> list[Any]:
-    """The results of a tensor program, in double, or in the elements' types with noise."""
-    evaluator = Evaluator(library, context, noise is None)
-    values: dict[int, Array] = {}
-    with np.errstate(all="ignore"):
-        for node in module.nodes:
-            if node is module.root:
-                break
-            value = _value(node, evaluator, values, inputs, noise)
-            values[id(node)] = value
-            if note is not None:
-                note(node, value)
-        return [values[id(o)].finished(o.type.dtype, noise is None) for o in module.root.operands]
-
-
-def _value(
-    node: Node, evaluator: Evaluator, values: Mapping[int, Array], inputs: Arrays, noise: _Noise | None
-) -> Array:
-    library = evaluator.library
-    if node.op == library.boundary("input").name:
-        return stored(np.asarray(inputs[node.attribute("name")]), node.type.dtype, evaluator.precise)
-    if node.op == library.boundary("constant").name:
-        return evaluator.constant(node, node.type.lens)
-    operands = [values[id(o)] for o in node.operands]
-    if noise is None:
-        return evaluator.value(node, operands)  # type: ignore[return-value]
-    value: Array = evaluator.value(node, noise.operands(node, operands))  # type: ignore[assignment]
-    return noise.result(node, value)
-
-
-# ---- what is found
-
-
 def lowered_trials(trials: Sequence[Trial], library: Library) -> list[Lowered | Fault | Rejected]:
     """Trials that agree in target, plan and strictness, lowered together, each stage interpreted, the kernels printed; or
     what is wrong with each."""
@@ -276,12 +121,12 @@ def lowered_trials(trials: Sequence[Trial], library: Library) -> list[Lowered | 
         try:
             lowered = program.lower(stage)
         except Exception as problem:
-            if len(found) == 1:
-                return [
-                    Fault(_kind(problem, f"refused at {stage}", f"at {stage}"), str(problem)) if i in found else b
-                    for i, b in enumerate(begun)
-                ]
-            return _one_by_one(trials, library, problem)
+            if len(found) > 1:
+                return _one_by_one(trials, library, problem)
+            kind = _kind(problem, f"refused at {stage}", f"at {stage}")
+            faults.update((i, only.fault(kind, str(problem))) for i, only in found.items())
+            current = {}
+            break
         current = dict(zip(current, lowered.units, strict=True))
         for i in [*current]:
             if stage == "schedule":
@@ -313,7 +158,7 @@ def _begun(trial: Trial, library: Library) -> Lowered | Fault | Rejected:
     """The trial with what is right, not lowered yet."""
     program = loaded(trial, library)
     try:
-        inputs, wanted, sure = reference(trial, program)
+        inputs, wanted, sure = reference(program, trial.seed, special=trial.special)
     except Rejected as problem:
         return problem
     except Exception as problem:
@@ -333,7 +178,7 @@ def _scheduled(found: Lowered, unit: Unit, trace: Trace) -> Unit:
         return unit
     wanted = trial.schedule
 
-    def likeness(schedule: Mapping[str, Any]) -> float:
+    def likeness(schedule: Mapping[str, Any]) -> int:
         return sum((8 if k == "algo" else 1) * (schedule.get(k) == v) for k, v in wanted.items())
 
     def chosen(module: Module) -> Module:
