@@ -181,19 +181,19 @@ rule doubled
     y = mul(x, 2)
 
 /// What is to be joined.
-op joined[axis: axis](xs: T tensor...) -> tensor(T, concat_lens(axis, [x.lens for x in xs])) where T: number
+op set_beside[axis: axis](xs: T tensor...) -> tensor(T, concat_lens(axis, [x.lens for x in xs])) where T: number
   at nowhere
   means concat(axis, xs)
 
 /// Templates over operands that are left.
 rule shifted
-  joined[axis](xs...)
+  set_beside[axis](xs...)
   => concat[axis](add(xs, 1)...)
   contract approximate 1
   example
     x = @param:x -> float{4}
     y = @param:y -> float{3}
-    z = joined[axis=0](x, y)
+    z = set_beside[axis=0](x, y)
   gives
     x = @param:x -> float{4}
     y = @param:y -> float{3}
