@@ -91,7 +91,7 @@ def programs(dtype: str) -> Iterator[tuple[str, dict[str, Array]]]:
     for types, names in by_operands.items():
         sets = [special_values(t) if len(types) < 3 else special_values(t)[::2] for t in types]
         columns = zip(*product(*sets), strict=True)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             arrays = [
                 np.array(c, np.float64).astype(numpy_dtype(t)) if t in FLOATS else np.array(c).astype(numpy_dtype(t))
                 for c, t in zip(columns, types, strict=True)
