@@ -27,6 +27,8 @@ TOGETHER = 10
 """How many programs are lowered in one call."""
 ORDERS = (0, 1, 7)
 """How the groups and waves of printed kernels take turns."""
+_TOO_LARGE = "too large for an exact plan"
+"""What is said of programs that have no exact plan, which are none of those that may be asked for one."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,8 @@ def lowered_trials(trials: Sequence[Trial], library: Library) -> list[Lowered | 
         except Exception as problem:
             if len(found) > 1:
                 return _one_by_one(trials, library, problem)
+            if _TOO_LARGE in str(problem):
+                return [Rejected(str(problem)) if i in found else b for i, b in enumerate(begun)]
             kind = _kind(problem, f"refused at {stage}", f"at {stage}")
             faults.update((i, only.fault(kind, str(problem))) for i, only in found.items())
             current = {}
