@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import genrw
-from genrw.codegen.hip import identifiers
+from genrw import codegen
 from genrw.codegen.hip.header import device_header
 from genrw.codegen.hip.identifiers import Names, global_identifier, identifier
 from genrw.codegen.runtime.amd import compile_amd
@@ -58,7 +58,7 @@ def assert_compiles(command: list[str], text: str) -> None:
 
 def lists() -> list[str]:
     """The words that must not be printed as they are, and more."""
-    files = Path(identifiers.__file__).parent.joinpath("reserved").iterdir()
+    files = Path(codegen.__file__).with_name("reserved").iterdir()
     lines = [line for file in files for line in file.read_text().splitlines() if not line.startswith("#")]
     return [*" ".join(lines).split(), *WORDS.split()]
 
