@@ -22,7 +22,7 @@ from genrw.folders import PROGRAM
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.measure.gpu_case import GpuCase
 
-SUITES = Path(__file__).parent / "suites"
+SUITES = Path(__file__).parents[1] / "suites"
 
 _COPY_BYTES = 1 << 30
 
