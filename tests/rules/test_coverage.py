@@ -55,7 +55,7 @@ def test_every_shipped_rule_matters(library: Library, pytestconfig: pytest.Confi
     rows = coverage.rows()
     assert {row.rule.name for row in rows} == {rule.name for rule in library.rules}
     written = [row for row in rows if row.rule.defines is None]
-    assert not missing(written), "\n".join(["these rules are not covered:", *missing(rows)])
+    assert not missing(written), "\n".join(["these rules are not covered:", *missing(written)])
     if pytestconfig.getoption("--update-golden"):
         RECORD.write_text(recorded(rows), encoding="utf-8")
     assert RECORD.read_text(encoding="utf-8") == recorded(rows), "out of date: if it is right, run with --update-golden"
@@ -164,7 +164,8 @@ def test_the_rule_and_its_place_are_named(found: dict[str, RuleRow]) -> None:
 
 
 def test_examples_alone_cover_nothing(library: Library) -> None:
-    coverage = Coverage(replace(library, rules=library.rules[:20]))
+    written = tuple(rule for rule in library.rules if rule.defines is None)
+    coverage = Coverage(replace(library, rules=written[:20]))
     assert not coverage.add_examples()
     rows = coverage.rows()
     assert any(row.taken and row.refused for row in rows)

@@ -1225,6 +1225,16 @@ def _written_lower() -> dict[str, str]:
             place = imin(own, 7)
             store = store(z_output, place, s)
             @return(store)""",
+        "split_mean": """
+            @module main [stage=simplify]
+            x = @param:x -> float{2, 400000}
+            s = reduce_mean[axes={1}](x)
+            @return(s)""",
+        "split_uneven_mean": """
+            @module main [stage=simplify]
+            x = @param:x -> float{2, 400003}
+            s = reduce_mean[axes={1}](x)
+            @return(s)""",
     }
 
 
