@@ -117,6 +117,8 @@ def _tensor_results(
     for node in module.nodes:
         if library.role(node.op) == "write":
             buffer, tensor = _part_of(node, library, 0), _part_of(node, library, 1)
+            if any(tensor is parameter for parameter in written.values()):
+                raise at_node(node, f"reads `{tensor.attribute('name')}`, which only results are written to")
             outputs[buffer.attribute("name")] = finished(tensor).reshape(buffer.type.lens)
         elif node is not module.root:
             values[id(node)] = _tensor_value(node, evaluator, values, inputs)

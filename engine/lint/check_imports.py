@@ -7,17 +7,27 @@ from collections.abc import Iterable, Iterator
 from genrw.engine.importing.importer import GIVEN_NAMES
 from genrw.engine.language.expr import check_expr
 from genrw.engine.library.context import CONTEXT_NAMES
+from genrw.engine.library.definitions import TermFunctions
 from genrw.engine.library.library import Library, family_affixes
 from genrw.engine.library.variants import leaves, nodes
 from genrw.engine.lint.check_names import check_names
-from genrw.grammar.diagnostics import Diagnostic
+from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Expr, Name
 from genrw.grammar.rw_tree import ImportDecl, NumberPattern, OpPattern, VarPattern
 
 
 def check_imports(library: Library, declarations: Iterable[ImportDecl]) -> list[Diagnostic]:
     """All findings on the declarations, in their order."""
-    return [finding for declaration in declarations for finding in _findings(library, declaration)]
+    functions = TermFunctions(library.defines)
+    return [finding for declaration in declarations for finding in _expanded(library, functions, declaration)]
+
+
+def _expanded(library: Library, functions: TermFunctions, declaration: ImportDecl) -> Iterator[Diagnostic]:
+    """Findings on a declaration whose calls of term functions are their terms."""
+    try:
+        yield from _findings(library, functions.imported(declaration))
+    except GenrwError as problem:
+        yield from problem.diagnostics
 
 
 def _findings(library: Library, declaration: ImportDecl) -> Iterator[Diagnostic]:

@@ -52,7 +52,7 @@ def test_a_suite(genrw: Command, folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_wrong_result_is_told(genrw: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(HostGpu, "launch", lambda *_: None)
+    monkeypatch.setattr(HostGpu, "launcher", lambda *_: lambda *_: None)
     result = genrw("bench", folder, "--device", "hip", "--only", "sum")
     assert result.status == 1
     assert "8 of 8 elements are wrong" in result.out.splitlines()[2]
