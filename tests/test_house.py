@@ -30,7 +30,6 @@ ELSEWHERE = {
     "engine/language/emit_text.py": ("share",),
     "engine/importing/importer.py": ("position",),
     "engine/library/variants.py": ("position",),
-    "engine/lint/check_names.py": ("position",),
     "engine/egraph/stage.py": ("op", "load"),
     "engine/language/cpp_expr.py": (*PRECEDENCES, *CPP_FUNCTIONS),
     "codegen/hip/printer.py": (*PRECEDENCES, "return", "share"),

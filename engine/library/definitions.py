@@ -150,6 +150,15 @@ def _called(pattern: Pattern) -> Expr | None:
     return Name(pattern.binds, span=pattern.span) if pattern.binds is not None else None
 
 
+def _member(value: Expr) -> str:
+    """The member of a family that an attribute of a call stands for."""
+    if isinstance(value, Name):
+        return value.name
+    if isinstance(value, Const) and isinstance(value.value, str):
+        return value.value
+    raise error("a member of a family is a name, or a word in quotes", value.span)
+
+
 @dataclass
 class _Substituted:
     """A term with what its parameters stand for."""
@@ -169,9 +178,7 @@ class _Substituted:
         )
         family = pattern.family
         if family is not None and family in self.names:
-            member = self.names[family]
-            assert isinstance(member, Name)
-            family = member.name
+            family = _member(self.names[family])
         return replace(
             pattern, attributes=attributes, family=family, operands=tuple(map(self.pattern, pattern.operands))
         )

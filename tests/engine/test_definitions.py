@@ -211,6 +211,12 @@ y = mul(x, r)
     assert "quick" in operators(tmp_path, rules, program)
 
 
+def test_an_attribute_names_the_member_of_a_family(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules = "stage simplify\ndefine folded[op, axes](x) = reduce_{op}[axes](x)\nrule r\n  neg(x) when x.rank > 0\n  => folded[op=OP, axes=[0]](x)\n  contract approximate 10\n"
+    assert "nothing found" in told(tmp_path, rules.replace("OP", '"max"'), capsys)
+    assert "a member of a family is" in told(tmp_path, rules.replace("OP", "3"), capsys)
+
+
 def test_term_functions_in_imports_and_definitions(library: Library) -> None:
     text = f"{TERMS}\nimport OwnSilu(x) => own_silu(x)\nop own_made(x: T) -> T where T: real\n  role pointwise\n  is own_silu(x)\n"
     whole = with_text(library, text)

@@ -104,12 +104,9 @@ def test_rules_without_a_pipeline_are_looked_at() -> None:
 # ---- the command
 
 
-def test_shipped_rules_are_clean_and_checked_in_a_second() -> None:
+def test_shipped_rules_are_clean() -> None:
     library, _ = unchecked_library()
-    started = time.process_time()
-    found = lint(library)
-    assert [f.diagnostic.render() for f in found] == []
-    assert time.process_time() - started < 1
+    assert [f.diagnostic.render() for f in lint(library)] == []
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -806,6 +806,10 @@ def _shapes() -> dict[str, str]:
 def _corners() -> dict[str, str]:
     """What rules do that the programs above have no need of."""
     return {
+        "positions_of_nothing_folded": """
+            x = @param:x -> float{4, 8}
+            y = reduce_argmax[axes={}](x)
+            @return(y)""",
         "chosen_always": """
             x = @param:x -> float{4, 1000}
             yes = @literal{true} -> bool{4, 1000}
