@@ -145,7 +145,7 @@ def test_a_rule_that_moves_down_is_read_anew(library: Library) -> None:
     second, (mine_now, _) = edited(library, first, ADDED, "exp")
     assert [d.name_span.line for d in mine.declarations] == [3, 7]
     assert [d.name_span.line for d in mine_now.declarations] == [3, 7, 11]
-    assert [rule.name for rule in second.library.rules] == ["one", "two", "three", "far"]
+    assert [rule.name for rule in second.library.written_rules] == ["one", "two", "three", "far"]
 
 
 def test_a_rule_between_others_leaves_their_encodings(library: Library) -> None:

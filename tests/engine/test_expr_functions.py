@@ -81,6 +81,18 @@ EXAMPLES: dict[str, list[tuple[str, object]]] = {
     "identical": [("identical([1, 2], [1, 2])", True), ("identical(1, 1.0)", False), ("identical(0.0, -0.0)", False)],
     "insert": [("insert([1, 3], 1, 2)", (1, 2, 3)), ("insert([1], 1, 2)", (1, 2))],
     "inverse": [("inverse([2, 0, 1])", (1, 2, 0))],
+    "is_constant": [
+        ('is_constant(3.0, 3, "float")', True),
+        ('is_constant(0.1, 0.1, "half")', True),
+        ('is_constant(-0.0, 0, "float")', False),
+        ('is_constant([3.0, 3.0], 3, "float")', False),
+    ],
+    "is_element": [
+        ('is_element(127, "int8")', True),
+        ('is_element(128, "int8")', False),
+        ('is_element([1, 2.5], "float")', True),
+        ('is_element([1, 300], "uint8")', False),
+    ],
     "is_float": [("is_float(bf16)", True), ("is_float(int8)", False)],
     "is_integer": [("is_integer(uint8)", True), ("is_integer(bool)", False)],
     "is_permutation": [("is_permutation([1, 0])", True), ("is_permutation([1, 1])", False)],
