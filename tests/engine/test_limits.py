@@ -164,7 +164,7 @@ def test_all_hash_seeds_tell_the_same(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules" / "mine.rw").write_text(RULES)
     run = (
-        "import genrw\nfrom genrw.engine import stage\nlimits = stage.Limits(rounds=40)\n"
+        "import genrw\nfrom genrw.engine.egraph import stage\nlimits = stage.Limits(rounds=40)\n"
         f"stage.Limits = lambda: limits\ngenrw.load({PROGRAM!r}, rules=[{str(tmp_path / 'rules')!r}]).lower('simplify')"
     )
     told = set()

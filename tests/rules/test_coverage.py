@@ -12,8 +12,8 @@ from programs import COMPOSED, CORNERS, LARGE, SEED_TABLE, SPLIT, WRITTEN_LOWER
 from support import WAVE64, load
 
 from genrw.authoring.rulesets import load_library
-from genrw.coverage.observed.observed import Coverage, RuleRow
-from genrw.engine.library.library.library import Library
+from genrw.coverage.observed import Coverage, RuleRow
+from genrw.engine.library.library import Library
 from genrw.program import Program
 
 RECORD = Path(__file__).parent / "covered_by.json"
