@@ -63,5 +63,6 @@ def test_large_reduction_is_a_blocks(n: int, target: str) -> None:
         "axes": (1,),
         "reduce_elements": n,
         "block_size": 256,
+        "merge": False,
     }
     assert_right(text, target=target, policy="classic")
