@@ -57,8 +57,8 @@ def build_file(file: tree.File, library: Library, default_target: str) -> tuple[
         modules[module.name] = module
     called = {name for module in file.modules for name, _ in called_modules(module)}
 
-    def build(module: tree.Module) -> Module:
-        return build_module(module, library, default_target, modules)
+    def build(module: tree.Module, *, fragment: bool = False) -> Module:
+        return build_module(module, library, default_target, modules, fragment=fragment)
 
     return tuple(
         build_main(module, library, modules, build) if is_main(module, library) else Unit((build(module),))

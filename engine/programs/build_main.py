@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from genrw.engine.ir.nodes import Call, Main, Module, Node, Unit, distinct_names
 from genrw.engine.ir.types import Type
@@ -10,6 +11,12 @@ from genrw.engine.library.library import Library
 from genrw.engine.programs.signature import given_parameters, results
 from genrw.grammar import gen_tree as tree
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
+
+
+class Build(Protocol):
+    """Builds one module of the file; a fragment may return values of any sort, and none."""
+
+    def __call__(self, module: tree.Module, *, fragment: bool = False) -> Module: ...
 
 
 def is_main(module: tree.Module, library: Library) -> bool:
@@ -26,7 +33,7 @@ def build_main(
     module: tree.Module,
     library: Library,
     modules: Mapping[str, tree.Module],
-    build: Callable[[tree.Module], Module],
+    build: Build,
 ) -> Unit:
     """A main module with its kernels, each built once by `build`; GenrwError with all problems found."""
     return _Builder(module, library, modules, build).unit()
@@ -38,7 +45,7 @@ class _Builder:
         module: tree.Module,
         library: Library,
         modules: Mapping[str, tree.Module],
-        build: Callable[[tree.Module], Module],
+        build: Build,
     ) -> None:
         self.module, self.library, self.modules, self.build = module, library, modules, build
         self.kernels: dict[str, Module] = {}
@@ -68,7 +75,8 @@ class _Builder:
         """The module's header and parameters, as those of a module that returns nothing."""
         end = tree.Instruction((), "@return", span=self.module.span)
         parameters = [i for i in self.module.instructions if i.op == "@param"]
-        return self.build(tree.Module(self.module.name, self.module.attributes, (*parameters, end), self.module.span))
+        header = tree.Module(self.module.name, self.module.attributes, (*parameters, end), self.module.span)
+        return self.build(header, fragment=True)
 
     def _tried(self, instruction: tree.Instruction) -> Call | None:
         try:
