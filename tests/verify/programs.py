@@ -806,9 +806,9 @@ def _shapes() -> dict[str, str]:
 def _corners() -> dict[str, str]:
     """What rules do that the programs above have no need of."""
     return {
-        "positions_of_nothing_folded": """
+        "powers_of_nothing_folded": """
             x = @param:x -> float{4, 8}
-            y = reduce_argmax[axes={}](x)
+            y = reduce_powers[axes={}](x)
             @return(y)""",
         "chosen_always": """
             x = @param:x -> float{4, 1000}

@@ -206,7 +206,8 @@ def _is_writable(library: Library, operator: Operator) -> bool:
     first = decl.stages and library.stages[0] not in decl.stages and NOWHERE_STAGE not in decl.stages
     refused = any(isinstance(r.condition, Const) and r.condition.value is False for r in decl.requires)
     tensors = all(o.sort in (None, "tensor") for o in decl.operands) and operator.result_sort in (None, "tensor")
-    return not first and not refused and tensors and operator.role in KINDS
+    meant = operator.role is not None or decl.means is not None
+    return not first and not refused and tensors and meant and operator.role in KINDS
 
 
 @lru_cache(maxsize=1)
