@@ -6,6 +6,7 @@ A block's first line says what it is:
     ```gen added file=NAME  a program with operators of the page's own rules, which a command runs
     ```gen fails            a program that does not; the ```text block that follows is what genrw says
     ```rw [file=NAME]       declarations: the shipped ones word for word, or additions that load beside them
+    ```rw slip file=NAME    declarations with a slip that a command of the page tells
     ```rw fails             declarations that are refused, followed by the ```text of the diagnostics
     ```console [first=N] [last=N]   commands after `$ ` and what they print, or its first and last lines around a …
     ```python               runs; where ```text output follows, prints that
@@ -110,7 +111,7 @@ class Page:
             self._compare(after, self._refused(block))
         elif block.language == "gen" and "added" not in block.words:
             _lower(block.text, self.library)
-        elif block.language == "rw":
+        elif block.language == "rw" and "slip" not in block.words:
             self._declarations(block)
         elif block.language == "console":
             self._compare(block, "".join(_shown(block, command) for command in _commands(block.text)))
