@@ -775,6 +775,14 @@ GEN_DEVICE constexpr detail::common<A, B> floor_mod(A a, B b)
     return below ? add(rest, static_cast<T>(b)) : rest;
 }
 
+/// -1, 0 or 1; nan of nan.
+template <class T>
+GEN_DEVICE constexpr T sign(T x)
+{
+    const T zero = static_cast<T>(0), one = static_cast<T>(1);
+    return x > zero ? one : x < zero ? static_cast<T>(-1) : static_cast<T>(x + zero);
+}
+
 /// a * 2^b, wrapped; 0 where b is negative or not below the width.
 template <class T>
 GEN_DEVICE constexpr T shift_left(T a, T b)

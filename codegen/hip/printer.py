@@ -28,7 +28,7 @@ from genrw.codegen.hip.trust import Vetting
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.ir.types import Type
-from genrw.engine.language.cpp_expr import cpp_expr, cpp_number
+from genrw.engine.language.cpp_expr import TypeWord, cpp_expr, cpp_number
 from genrw.engine.language.emit_text import emit_text
 from genrw.engine.language.expr_walk import substitute
 from genrw.engine.library.library import Library, Operator
@@ -581,7 +581,7 @@ class _Printer:
         }
         numbers = {k: Const(v) for k, v in node.attributes if isinstance(v, (int, float)) and k not in names}
         # Words but for types have no value in C++, and a program may have chosen them.
-        names |= {k: v for k, v in node.attributes if k not in names and v in DTYPES}
+        names |= {k: TypeWord(v) for k, v in node.attributes if k not in names and v in DTYPES}
         types = {operator.operand(i).name: DTYPES[o.node.type.dtype].compute for i, o in enumerate(item.operands)}
         means = substitute(operator.decl.means, numbers)
         text, precedence = cpp_expr(means, names, compute, types, result=DTYPES[dtype].compute)

@@ -71,7 +71,7 @@ class _Draw:
         """Elements that found no value of their own take one of the others', or a plain number."""
         right = self._fine(memory[self.places])
         others = memory[self.places][right][:ATTEMPTS]
-        for candidate in (*others, *_LAST_RESORT):
+        for candidate in (*others, *filter(self._holds, _LAST_RESORT)):
             wrong = np.unique(self.places[~self._fine(memory[self.places])])
             if not wrong.size:
                 break
@@ -84,6 +84,10 @@ class _Draw:
             name = self.parameter.attribute("name")
             raise error(f"no values found for the input `{name}` that its operators take", self.parameter.span)
         return memory[self.places]
+
+    def _holds(self, number: float) -> bool:
+        """Can an input of the type hold a number?"""
+        return self.dtype.is_float or (isinstance(number, int) and self.dtype.smallest <= number <= self.dtype.largest)
 
     def _fine(self, values: Values) -> Values:
         fine = np.ones(values.shape, np.bool_)

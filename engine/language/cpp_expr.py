@@ -41,6 +41,10 @@ _FLOATING = frozenset(
 _WHOLE, _REAL = "a whole number", "a real number"
 
 
+class TypeWord(str):
+    """What a name stands for, where that is an element type; a variable may be called as a type is."""
+
+
 class Cpp(NamedTuple):
     """A C++ expression and how tightly its outermost operator binds."""
 
@@ -163,8 +167,8 @@ class _Printer:
         name = expr.value if isinstance(expr, Const) else _path(expr)
         if name == "type" or (isinstance(expr, Member) and expr.name == "type"):
             return self.dtype
-        dtype = self.names.get(str(name), str(name))
-        if dtype not in DTYPES:
+        dtype = self.names.get(str(name), TypeWord(name))
+        if not isinstance(dtype, TypeWord) or dtype not in DTYPES:
             raise error(f"`{name}` is not the name of a type", expr.span)
         return dtype
 
@@ -205,7 +209,7 @@ class _Printer:
         path = _path(expr)
         if path in self.names:
             text = self.names[path]
-            if text in DTYPES:
+            if isinstance(text, TypeWord):
                 raise error(f"`{path}` is a type, which has no value in C++", expr.span)
             return Cpp(text, getattr(text, "precedence", "atom"))
         if isinstance(expr, Member) and isinstance(expr.base, Name) and expr.base.name in self.names:
@@ -330,11 +334,14 @@ class _Printer:
         return self.print(Call("min", (Call("max", (x, low), span=span), high), span=span), number)
 
     def sign(self, expr: Call, number: str) -> Cpp:
-        """A choice: nan is neither above nor below 0, and stays; what is left of floats loses the sign of -0."""
+        """A choice: nan is neither above nor below 0, and stays; what is left of floats loses the sign of -0.
+
+        A function makes it for an operand that takes computing.
+        """
         dtype = _settled(self.type(expr.args[0]), number)
         x = self.print(expr.args[0], dtype)
         if x.precedence != "atom":
-            raise error("the operand of `sign` has to be a name or a call to be printed", expr.span)
+            return Cpp(f"gen::sign<{DTYPES[dtype].cpp}>({x.text})", "atom")
         zero, one = (self._const(Const(value), dtype).text for value in (0, 1))
         below = f"{x.text} < {zero} ? {self._const(Const(-1), dtype).text} : " if DTYPES[dtype].is_signed else ""
         rest = f"{x.text} + {zero}" if DTYPES[dtype].is_float else x.text

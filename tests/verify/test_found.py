@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from support import check_every_stage, check_host, load
 
+from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.ir.dtypes import numpy_dtype
+from genrw.grammar.diagnostics import GenrwError
 
 
 def check(text: str, target: str, **options: Any) -> None:
@@ -89,3 +91,36 @@ def test_results_without_elements(operation: str) -> None:
         @return(y)
     """
     check_every_stage(text)
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "half", "bf16", "int8"])
+def test_a_value_is_called_as_a_type_is(dtype: str) -> None:
+    """Operators that are printed from their meaning take it for the value."""
+    check(f"{dtype} = @param:x -> double{{3}}\nfloat = ceil({dtype})\ny = hard_swish(float)\n@return(y)\n", "host")
+
+
+@pytest.mark.parametrize("dtype", ["half", "bf16", "float", "int8", "uint16", "int64"])
+def test_the_sign_of_what_is_computed(dtype: str) -> None:
+    op = "gelu_erf" if dtype in ("half", "bf16", "float") else "neg"
+    check(f"x = @param:x -> {dtype}{{9}}\ny = {op}(x)\nz = sign(y)\n@return(z)\n", "gfx950")
+
+
+@pytest.mark.parametrize("lens", ["{5}", "{3, 70}", "{2, 3000}"])
+@pytest.mark.parametrize("target", ["gfx1201", "gfx942", "host"])
+def test_the_distance_of_large_elements_from_their_mean(lens: str, target: str) -> None:
+    """Lanes without an element have a mean, too, whose distance's square is beyond all numbers: it counts for nothing."""
+    text = f"x = @param:x -> float{lens}\ny = reduce_squares[axes={{-1}}](x)\n@return(y)\n"
+    shape = load(text, target).modules[0].parameters[0].type.lens
+    large = np.full(shape, 1e25, np.float32)
+    for stage, lowered in load(text, target).remaining_stages():
+        got = lowered.run({"x": large}, "interpret")["y"]
+        assert not got.any(), stage
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint32", "uint64"])
+def test_inputs_that_no_value_fits(dtype: str) -> None:
+    """The only index is no divisor."""
+    text = f"x = @param:x -> {dtype}{{1}}\ny = gather(x, x)\nz = mod(x, x)\n@return(y, z)\n"
+    program = load(text)
+    with pytest.raises(GenrwError, match="no values found for the input `x`"):
+        random_inputs(program.modules[0], program.library, 0)
