@@ -147,6 +147,7 @@ class RwBuilder(ExprBuilder):
             "contract": contract,
             "bound": bound,
             "replaces": said.get("replaces", False),
+            "alternative": said.get("alternative", False),
         }
         return Draft(RuleDecl, name.value, name, fields)
 

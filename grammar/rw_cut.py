@@ -139,7 +139,7 @@ class Cutter:
 
 
 CLAUSES = {
-    "rule": "when with for contract replaces",
+    "rule": "when with for contract replaces alternative",
     "op": "role at commutative requires is means emit device stuck called cost terms domain lo hi pow2",
     "import": "when with",
     "monoid": "carry element identity combine finish result accumulate domain",

@@ -103,6 +103,8 @@ def _rule(rule: RuleDecl) -> Iterator[str]:
         yield f"  contract {rule.contract}{bound}"
     if rule.replaces:
         yield "  replaces"
+    if rule.alternative:
+        yield "  alternative"
     for example in rule.examples:
         yield from _example(example)
 

@@ -274,7 +274,8 @@ class RuleDecl(Declared):
     """A rewrite rule. `contract` is exact, reassociates, contracts or approximate; `bound` is for the last.
 
     `stage` names the stage at which it runs, or several, separated by commas. `replaces` says that the left
-    side's root may not survive the stage where the rule applies. A rule that `defines` says no more than what that operator
+    side's root may not survive the stage where the rule applies. An `alternative` is taken where the kernels that it leads
+    to are predicted to take less time. A rule that `defines` says no more than what that operator
     is made of; no author wrote it.
     """
 
@@ -288,8 +289,14 @@ class RuleDecl(Declared):
     contract: str = "exact"
     bound: float | None = None
     replaces: bool = False
+    alternative: bool = False
     examples: tuple[Example, ...] = ()
     defines: str | None = None
+
+    @property
+    def removes_left(self) -> bool:
+        """Does what the left side matched not survive where the rule applies?"""
+        return self.replaces or self.alternative
 
     @cached_property
     def stages(self) -> tuple[str, ...]:

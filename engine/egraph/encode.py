@@ -278,7 +278,7 @@ class _Encoder:
         root = self.var("e:0")
         head = [egg.Union(self.span, root, right), *self.actions]
         head.append(egg.Expr_(self.span, self.call("why", root, self.integer(self.rule_id))))
-        if self.variant.rule.replaces:
+        if self.variant.rule.removes_left:
             head.append(self._subsume())
         return head
 
@@ -318,7 +318,7 @@ class _Encoder:
     def _leave_itself(self) -> None:
         """A node that stands for its own operand stays: rules that look for it would go on without it for ever."""
         right = self.variant.right
-        if self.variant.rule.replaces and isinstance(right, VarPattern):
+        if self.variant.rule.removes_left and isinstance(right, VarPattern):
             self.facts.append(egg.Fact(self.call("!=", self.var("e:0"), self._value_var(right.name))))
 
     def _op_term(self, node: OpPattern) -> Any:

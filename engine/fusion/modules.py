@@ -23,6 +23,12 @@ def unit_of(plan: Plan, library: Library, taken: Iterable[str]) -> Unit:
     return _Cutter(plan, library, set(taken)).unit(order)
 
 
+def kernel_modules(plan: Plan, library: Library) -> list[tuple[Module, list[int]]]:
+    """The module of each kernel of a plan, in order, without a name, and the values that it is given."""
+    cutter = _Cutter(plan, library, set())
+    return [cutter.module_of(plan.kernel(k)) for k in plan.order()]
+
+
 class _Cutter:
     def __init__(self, plan: Plan, library: Library, taken: set[str]) -> None:
         self.module, self.plan, self.graph = plan.graph.module, plan, plan.graph
@@ -86,7 +92,7 @@ class _Cutter:
 
     def _kernel(self, kernel: Kernel) -> tuple[Module, list[int]]:
         """The module of a kernel, one that is known if their structure is the same, and the values it is given."""
-        module, given = self._module(kernel)
+        module, given = self.module_of(kernel)
         key = nameless_key(module)
         if key not in self.known:
             self.known[key] = replace(module, name=self._free_name())
@@ -101,7 +107,7 @@ class _Cutter:
         self.taken.add(f"{before}k{count}")
         return f"{before}k{count}"
 
-    def _module(self, kernel: Kernel) -> tuple[Module, list[int]]:
+    def module_of(self, kernel: Kernel) -> tuple[Module, list[int]]:
         made: dict[int, Node] = {}
         given: list[int] = []
         for i in self._inside(kernel):

@@ -137,6 +137,10 @@ class _RuleCheck:
             if stage not in self.library.stages:
                 known = ", ".join(self.library.stages)
                 yield Diagnostic(f"there is no stage `{stage}`", self.rule.name_span, f"stages are {known}")
+            elif self.rule.alternative and stage != self.library.fusing_stage:
+                cutting = f"of stage `{self.library.fusing_stage}`, which cuts programs into kernels"
+                message = f"only a rule {cutting}, is an alternative"
+                yield Diagnostic(message, self.rule.name_span, "leave out `alternative`: costs decide among all terms")
 
     # ---- the shape of patterns and templates
 

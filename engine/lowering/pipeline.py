@@ -13,12 +13,14 @@ from genrw.engine.egraph.extract import Extractor, written_nodes
 from genrw.engine.egraph.guard_evaluation import RuleUse
 from genrw.engine.egraph.relevance import relevant_rules
 from genrw.engine.egraph.stage import EGraphSnapshot, StageEngine
+from genrw.engine.fusion.alternatives import planned_kernels, rewritten
 from genrw.engine.fusion.compute_locations import OperandLocations, Places
+from genrw.engine.fusion.graph import PlanCosts
 from genrw.engine.fusion.search import Plan
-from genrw.engine.fusion.stage import SEARCH, fuse
+from genrw.engine.fusion.stage import SEARCH, Fused, fuse
 from genrw.engine.ir.enode import ENode
 from genrw.engine.ir.nodes import Module, Node, Unit, unshared, walk
-from genrw.engine.ir.structure import unit_key
+from genrw.engine.ir.structure import nameless_key, unit_key
 from genrw.engine.library.arities import Arities, program_arities, term_arities
 from genrw.engine.library.library import Library
 from genrw.engine.lowering.garbage import uncollected
@@ -31,8 +33,10 @@ from genrw.grammar.rw_tree import RuleDecl
 DEFAULT_POLICY = "cost"
 _ENGINES_KEPT = 64
 _EngineKey = tuple[str, frozenset[int], tuple[Encoded, ...]]
-_Asked = tuple[str, bool, frozenset[str], Hashable]
+_Asked = tuple[str, bool, bool, frozenset[str], Hashable]
 _LOWERED_KEPT = 1024
+_WORTH = 0.9
+"""The share of a kernel's predicted time that its alternative has to stay below: predictions are hardly better."""
 
 
 class Preferences(Protocol):
@@ -104,6 +108,16 @@ class Trace:
         for key in keys:
             self.survived.setdefault(key, set()).add(module.name)
 
+    def take_over(self, tried: Trace, names: Iterable[str], name: str) -> None:
+        """Take over what was noted of an attempt's modules, as that of the program that they became a part of."""
+        wanted = set(names)
+        self._count(tried.uses)
+        self._weigh(tried.seconds, tried.grown)
+        for mine, theirs in ((self.fired, tried.fired), (self.survived, tried.survived)):
+            for key, found in theirs.items():
+                if found & wanted:
+                    mine.setdefault(key, set()).add(name)
+
     def _weigh(self, seconds: Mapping[str, float], grown: Mapping[str, int]) -> None:
         for key, spent in seconds.items():
             self.seconds[key] = self.seconds.get(key, 0.0) + spent
@@ -154,7 +168,7 @@ class Pipeline:
         self._lowered: dict[Any, tuple[Unit, Trace]] = {}
         self._staged: dict[Any, tuple[Unit, Trace]] = {}
         self._answers: dict[tuple[str, bool], dict[Any, OperandLocations | None]] = {}
-        self._stage_rules: dict[tuple[str, bool], tuple[RuleDecl, ...]] = {}
+        self._stage_rules: dict[tuple[str, bool, bool], tuple[RuleDecl, ...]] = {}
         if before is not None:
             self._take_over(before)
 
@@ -180,15 +194,15 @@ class Pipeline:
     def stages(self) -> tuple[str, ...]:
         return self.library.stages
 
-    def engine(self, stage: str, strict: bool, modules: Sequence[Module]) -> StageEngine:
+    def engine(self, stage: str, strict: bool, modules: Sequence[Module], *, alternatives: bool = True) -> StageEngine:
         """The engine of a stage for modules; the ones used last are kept, and serve all programs of the same rules."""
         operators = frozenset(node.op for module in modules for node in module.nodes)
         present = program_arities(modules, self.library)
-        asked = (stage, strict, operators, present.key)
+        asked = (stage, strict, alternatives, operators, present.key)
         key = self._engine_keys.get(asked)
         engine = self._engines.pop(key, None) if key is not None else None
         if key is None or engine is None:
-            key, rules, reachable = self._needed(stage, strict, operators, present)
+            key, rules, reachable = self._needed(self._rules(stage, strict, alternatives), stage, operators, present)
             self._engine_keys[asked] = key
             engine = self._engines.pop(key, None) or self._made_engine(key, rules, reachable)
         self._engines[key] = engine
@@ -202,10 +216,10 @@ class Pipeline:
             engine.prepare()
 
     def _needed(
-        self, stage: str, strict: bool, operators: frozenset[str], present: Arities
+        self, possible: tuple[RuleDecl, ...], stage: str, operators: frozenset[str], present: Arities
     ) -> tuple[_EngineKey, list[RuleDecl], frozenset[str]]:
         """What tells an engine apart, its encoded rules above all; these rules, and the operators that can appear."""
-        rules, reachable = relevant_rules(self.library, self._rules(stage, strict), operators)
+        rules, reachable = relevant_rules(self.library, possible, operators)
         needed = self._encodings.needed(rules, reachable, term_arities(self.library, rules, present))
         return (stage, needed.arities, needed.encoded), [self._encodings.origin(rule) for rule in rules], reachable
 
@@ -222,10 +236,10 @@ class Pipeline:
         found = [k for k in self._engines if k[0] == key[0] and not current.issuperset(k[2])]
         return max(found, key=lambda k: len(wanted.intersection(k[2])), default=None)
 
-    def _rules(self, stage: str, strict: bool) -> tuple[RuleDecl, ...]:
-        key = (stage, strict)
+    def _rules(self, stage: str, strict: bool, alternatives: bool = True) -> tuple[RuleDecl, ...]:
+        key = (stage, strict, alternatives)
         if key not in self._stage_rules:
-            rules = stage_rules(self.library, stage)
+            rules = [r for r in stage_rules(self.library, stage) if alternatives or not r.alternative]
             self._stage_rules[key] = tuple(r for r in rules if not strict or r.contract == "exact")
         return self._stage_rules[key]
 
@@ -287,11 +301,11 @@ class Pipeline:
     def _run_stage(
         self, units: Sequence[Unit], names: Sequence[str], stage: str, options: Options, trace: Trace
     ) -> list[Unit]:
-        kernels = iter(self.step([m for unit in units for m in unit.kernels], stage, options, trace))
+        fusing = stage == self.library.fusing_stage
+        modules = [m for unit in units for m in unit.kernels]
+        kernels = iter(self.step(modules, stage, options, trace, alternatives=not fusing))
         stepped = [self._regrouped(unit, kernels, options) for unit in units]
-        if stage != self.library.fusing_stage:
-            return stepped
-        return self._fused(stepped, names, options, trace)
+        return self._fused(stepped, names, options, trace) if fusing else stepped
 
     def _regrouped(self, unit: Unit, kernels: Iterator[Module], options: Options) -> Unit:
         """The program with new kernels, taken in order."""
@@ -305,17 +319,73 @@ class Pipeline:
         """Programs cut into kernels; those that are no tensor programs any more stay as they are."""
         result = self.library.boundary("result").name
         modules = [module for unit in units for module in unit.kernels if module.root.op == result]
-        answers = self._answers.setdefault((options.target, options.strict), {})
-        places = Places(self.library, options.target, lambda asked: self._asked(asked, options, trace), answers)
-        found = dict(zip(map(id, modules), fuse(modules, self.library, places, names, options.plan), strict=True))
+        places = self._places(options, trace)
+        plans = list(fuse(modules, self.library, places, names, options.plan))
+        better = self._better(plans, modules, options, trace)
+        changed = [k for k, module in enumerate(better) if module is not modules[k]]
+        again = fuse([better[k] for k in changed], self.library, places, names, options.plan)
+        for k, fused in zip(changed, again, strict=True):
+            plans[k] = fused
+        found = dict(zip(map(id, modules), plans, strict=True))
         for module in modules:
             trace.plans[module.name] = found[id(module)].plan
             trace.note_survivors(found[id(module)].rules, module)
         return [found[id(unit.kernels[0])].unit if id(unit.kernels[0]) in found else unit for unit in units]
 
+    # ---- alternatives to kernels
+
+    def _better(
+        self, plans: Sequence[Fused], modules: Sequence[Module], options: Options, trace: Trace
+    ) -> list[Module]:
+        """The programs, with alternatives in place of kernels where these are predicted to take less time."""
+        stage = self.library.fusing_stage or ""
+        if not any(rule.alternative for rule in self._rules(stage, options.strict)):
+            return list(modules)
+        kernels = [planned_kernels(fused.plan, self.library) for fused in plans]
+        distinct = {kernel.key: kernel.module for planned in kernels for kernel in planned}
+        tried = Trace()
+        others = self._cheaper(distinct, options, tried)
+        better = list(modules)
+        for k, planned in enumerate(kernels):
+            taken = [others[kernel.key] for kernel in planned if kernel.key in others]
+            if taken:
+                better[k] = rewritten(plans[k].plan, planned, others)
+                trace.take_over(tried, [module.name for module in taken], modules[k].name)
+        return better
+
+    def _cheaper(self, kernels: Mapping[Any, Module], options: Options, trace: Trace) -> dict[Any, Module]:
+        """Of kernels at the fusing stage, by key, those that alternatives are better than: what these make of them."""
+        stage = self.library.fusing_stage or ""
+        named = {key: replace(module, name=f"alternative{n}") for n, (key, module) in enumerate(kernels.items())}
+        made = dict(zip(named, self.step(list(named.values()), stage, options, trace), strict=True))
+        made = {key: module for key, module in made.items() if nameless_key(module) != key}
+        if not made:
+            return {}
+        places = self._places(options, trace)
+        plans = fuse(list(made.values()), self.library, places, (), options.plan)
+        parts = {key: list(fused.unit.kernels) for key, fused in zip(made, plans, strict=True)}
+        times = self._predicted([[named[key]] for key in made] + list(parts.values()), options)
+        before, after = times[: len(made)], times[len(made) :]
+        return {key: made[key] for key, old, new in zip(made, before, after, strict=True) if new < _WORTH * old}
+
+    def _predicted(self, programs: Sequence[Sequence[Module]], options: Options) -> list[float]:
+        """The microseconds that the kernels of each program take with their cheapest schedules; 0 without schedules."""
+        following = self.stages[self.index(self.library.fusing_stage or "") + 1]
+        kernels = unshared(self.spaced(module, following) for modules in programs for module in modules)
+        batch = self.batch(kernels, following, options)
+        costs = [min((cost for cost, _ in self._kernels(batch.extractor, m)), default=0.0) for m in kernels]
+        launch = PlanCosts.of(self.library.target(options.target).values).launch
+        each = iter(costs)
+        return [sum(launch + next(each) for _ in modules) for modules in programs]
+
+    def _places(self, options: Options, trace: Trace) -> Places:
+        """What the rules say of where kernels make values."""
+        answers = self._answers.setdefault((options.target, options.strict), {})
+        return Places(self.library, options.target, lambda asked: self._asked(asked, options, trace), answers)
+
     def _asked(self, modules: Sequence[Module], options: Options, trace: Trace) -> EGraphSnapshot:
         """What the rules of the fusing stage make of modules: questions about those of the same names."""
-        engine = self.engine(self.library.fusing_stage or "", options.strict, modules)
+        engine = self.engine(self.library.fusing_stage or "", options.strict, modules, alternatives=False)
         graph = self._saturated(engine, modules, [self.context(m, options) for m in modules])
         trace.note(graph, modules)
         return graph
@@ -358,9 +428,11 @@ class Pipeline:
             "parameters": parameter_names(module),
         }
 
-    def step(self, modules: Sequence[Module], stage: str, options: Options, trace: Trace) -> list[Module]:
-        """Run one stage on a batch."""
-        return [lowered() for lowered in self._run(modules, stage, options, trace)]
+    def step(
+        self, modules: Sequence[Module], stage: str, options: Options, trace: Trace, *, alternatives: bool = True
+    ) -> list[Module]:
+        """Run one stage on a batch, with rules that are alternatives or without."""
+        return [lowered() for lowered in self._run(modules, stage, options, trace, alternatives=alternatives)]
 
     def step_without(
         self, modules: Sequence[Module], stage: str, options: Options, without: Sequence[str]
@@ -409,11 +481,17 @@ class Pipeline:
         return with_space(module, self.library) if is_kernel else module
 
     def _run(
-        self, modules: Sequence[Module], stage: str, options: Options, trace: Trace, without: Sequence[str] = ()
+        self,
+        modules: Sequence[Module],
+        stage: str,
+        options: Options,
+        trace: Trace,
+        without: Sequence[str] = (),
+        alternatives: bool = True,
     ) -> list[Callable[[], Module]]:
         """Run a stage's rules on a batch; gives for each module what makes its result."""
         modules = [self.spaced(m, stage) for m in modules]
-        engine = self.engine(stage, options.strict, modules)
+        engine = self.engine(stage, options.strict, modules, alternatives=alternatives)
         if not engine.rules:
             return [partial(replace, m, stage=stage) for m in modules]
         batch = self.batch(modules, stage, options, without, engine)

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from functools import lru_cache
 from math import prod
+from pathlib import Path
 
 import numpy as np
 import pytest
 from fused import kernels_of, plan_of, stored_because
-from support import check_every_stage, check_last_stage, differences, inputs_and_reference, load
+from support import check_every_stage, check_last_stage, differences, inputs_and_reference, load, shipped
 
 from genrw.authoring.rulesets import load_library
+from genrw.engine.library.gather import build_library
 from genrw.engine.library.library import Library
 from genrw.grammar.diagnostics import GenrwError
+from genrw.grammar.rw_tree import RuleDecl
+from genrw.program import Program
 
 
 def test_a_chain_of_pointwise_operators_is_one_kernel() -> None:
@@ -103,10 +109,10 @@ def test_a_cheap_value_that_two_kernels_read_is_made_twice() -> None:
 
 
 COSTLY = """
-    x = @param:x -> float{4096, 131072}
-    y = @param:y -> float{4096, 131072}
-    z = @param:z -> float{4096, 131072}
-    w = @param:w -> float{4096, 131072}
+    x = @param:x -> float{16384, 16384}
+    y = @param:y -> float{16384, 16384}
+    z = @param:z -> float{16384, 16384}
+    w = @param:w -> float{16384, 16384}
     a = add(x, y)
     b = mul(a, z)
     d = max(b, w)
@@ -331,9 +337,20 @@ target small : cdna
   bandwidth_gbs 0.01
   gflops 100
   launch_us 0.1
+
+/// With workgroups so small, and launches so cheap, that rows of a few hundred elements are worth two kernels.
+target narrow : cdna
+  block_sizes [64]
+  default_block 64
+  register_elements 4
+  compute_units 64
+  bandwidth_gbs 1000
+  gflops 100
+  latency_us 10
+  launch_us 0.001
 """
 INTEGERS = tuple(f"{sign}{bits}" for sign in ("int", "uint") for bits in (8, 16, 32, 64))
-SPLIT_SHAPES = [((512, 3), "0"), ((517, 2), "0"), ((5, 131, 2), "0, 1"), ((3, 2, 131, 2), "0, 2")]
+SPLIT_SHAPES = [((8192, 3), "0"), ((1033, 2), "0"), ((5, 263, 2), "0, 1"), ((3, 2, 263, 2), "0, 2")]
 """Shapes, and the axes of long rows in them."""
 NUMBERS = ("sum", "prod", "max", "min", "argmax", "argmin", "mean")
 
@@ -355,7 +372,7 @@ def test_every_fold_of_every_type_is_split(small_gpu: Library, dtype: str) -> No
         lines = [f"v{n} = reduce_{op}[axes={{{axes}}}](x)" for n, op in enumerate(chosen)]
         returned = ", ".join(f"v{n}" for n in range(len(chosen)))
         text = "\n".join([f"x = @param:x -> {dtype}{{{shown}}}", *lines, f"@return({returned})"]) + "\n"
-        program = load(text, "small", small_gpu)
+        program = load(text, "narrow", small_gpu)
         (plan,) = program.lower("fuse").trace.plans.values()
         rows = [plan.graph.spaces[plan.kernel(k).space].rows for k in plan.order()]
         kept = prod(n for d, n in enumerate(lens) if str(d) not in axes)
@@ -389,14 +406,64 @@ def test_residues_of_columns(small_gpu: Library, op: str, dtype: str, tail: int,
 @pytest.mark.parametrize("same", [0.0, float("inf"), float("-inf"), float("nan")])
 def test_the_first_of_equal_elements_is_found_in_parts(small_gpu: Library, op: str, same: float) -> None:
     """Also where what fills up the last part is as large as the elements."""
-    text = f"x = @param:x -> float{{517, 2}}\na = {op}[axis=0](x)\n@return(a)\n"
-    program = load(text, "small", small_gpu).lower("final")
+    text = f"x = @param:x -> float{{1033, 2}}\na = {op}[axis=0](x)\n@return(a)\n"
+    program = load(text, "narrow", small_gpu).lower("final")
     assert program.units[0].main is not None
-    x = np.full((517, 2), same, np.float32)
+    x = np.full((1033, 2), same, np.float32)
     x[:300, 1] = {"argmax": -1e30, "argmin": 1e30}[op]
     (got,) = program.run({"x": x}, "interpret").values()
     (want,) = load(text).run({"x": x}, "interpret").values()
     assert got.tolist() == want.tolist()
+
+
+@lru_cache(maxsize=1)
+def without_alternatives() -> Library:
+    """The shipped rules but for alternatives."""
+    files = [
+        replace(f, declarations=tuple(d for d in f.declarations if not (isinstance(d, RuleDecl) and d.alternative)))
+        for f in shipped().files
+    ]
+    return build_library(files)
+
+
+def predicted(program: Program) -> float:
+    """The microseconds that a program's kernels and their launches are said to take."""
+    scheduled = program.lower("schedule")
+    kernels = scheduled.units[0].kernels
+    launch = float(program.library.target(program.options.target).values["launch_us"])
+    return sum(launch + scheduled.trace.schedules[kernel.name][0][0] for kernel in kernels)
+
+
+OWN_ALTERNATIVE = """
+stage fuse
+
+/// What is negated is folded first, for nothing.
+rule negated_in_two
+  neg(x) when x.lens[0] > 4
+  => mul(reshape[dims=x.lens](reduce_sum[axes=[x.rank]](reshape[dims=concat(x.lens, [1])](x))), -1)
+  alternative
+"""
+
+
+def test_an_alternative_that_takes_longer_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "own.rw").write_text(OWN_ALTERNATIVE)
+    library = load_library([tmp_path])
+    text = "x = @param:x -> float{8}\ny = exp(x)\nz = neg(y)\n@return(z)\n"
+    plain, own = (load(text, library=each).lower("final") for each in (None, library))
+    assert str(own) == str(plain)
+
+
+@pytest.mark.parametrize("lens", ["{65536, 1000}", "{1048576, 64}", "{3, 262144}", "{16, 8192, 16}"])
+@pytest.mark.parametrize("target", ["sm_90", "gfx942", "gfx1100"])
+def test_the_plan_with_the_least_predicted_time_is_taken(target: str, lens: str) -> None:
+    """What costs say of both plans, each by itself, decides."""
+    rank = lens.count(",") + 1
+    text = f"x = @param:x -> float{lens}\ns = reduce_sum[axes={{{rank - 2}}}](x)\n@return(s)\n"
+    split = predicted(load(text, target))
+    plain = predicted(load(text, target, library=without_alternatives()))
+    assert split <= plain
+    if split < plain:
+        assert split < 0.9 * plain
 
 
 @pytest.mark.parametrize("type_", ["float{8192, 4096}", "half{16384, 16384}", "half{1048576, 136}"])

@@ -1,0 +1,66 @@
+"""Other ways to make what kernels store: the program in which some kernels' values are made as alternatives make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from genrw.engine.fusion.modules import kernel_modules
+from genrw.engine.fusion.search import Plan
+from genrw.engine.ir.nodes import Module, Node
+from genrw.engine.ir.structure import nameless_key
+from genrw.engine.library.library import Library
+
+
+@dataclass(frozen=True)
+class PlannedKernel:
+    """A kernel of a plan as a module, with the numbers of the values that it is given and stores, in their order."""
+
+    module: Module
+    given: tuple[int, ...]
+    stored: tuple[int, ...]
+
+    @property
+    def key(self) -> Any:
+        """What kernels of the same structure share."""
+        return nameless_key(self.module)
+
+
+def planned_kernels(plan: Plan, library: Library) -> list[PlannedKernel]:
+    """The kernels of a plan, in order."""
+    modules = kernel_modules(plan, library)
+    return [
+        PlannedKernel(module, tuple(given), tuple(plan.kernel(k).outputs))
+        for k, (module, given) in zip(plan.order(), modules, strict=True)
+    ]
+
+
+def rewritten(plan: Plan, kernels: Sequence[PlannedKernel], others: Mapping[Any, Module]) -> Module:
+    """The program of a plan where `others` say, by a kernel's key, what makes the kernel's values."""
+    nodes, operands = plan.graph.nodes, plan.graph.operands
+    makers = {i: (kernel, k) for kernel in kernels if kernel.key in others for k, i in enumerate(kernel.stored)}
+    made: dict[int, Node] = {}
+    done: dict[int, tuple[Node, ...]] = {}
+    for i, node in enumerate(nodes):
+        if i not in makers or plan.graph.given[i]:
+            made[i] = replace(node, operands=tuple(made[o] for o in operands[i])) if operands[i] else node
+            continue
+        kernel, k = makers[i]
+        if id(kernel) not in done:
+            done[id(kernel)] = _over(others[kernel.key], [made[g] for g in kernel.given])
+        made[i] = done[id(kernel)][k]
+    module = plan.graph.module
+    numbers = {id(node): i for i, node in enumerate(nodes)}
+    root = replace(module.root, operands=tuple(made[numbers[id(o)]] for o in module.root.operands))
+    return replace(module, root=root)
+
+
+def _over(module: Module, given: Sequence[Node]) -> tuple[Node, ...]:
+    """What a module returns, made of other values in place of its parameters."""
+    made: dict[int, Node] = {id(p): value for p, value in zip(module.parameters, given, strict=True)}
+    for node in module.nodes[:-1]:
+        if id(node) not in made:
+            operands = tuple(made[id(o)] for o in node.operands)
+            made[id(node)] = replace(node, operands=operands) if operands else node
+    return tuple(made[id(o)] for o in module.root.operands)
