@@ -192,20 +192,31 @@ def bench(
         str, typer.Argument(metavar="SUITE", help="A program, a folder of programs, or a shipped suite.")
     ] = "gpu",
     device: Annotated[
-        str, typer.Option("--device", metavar="D", help="hip or cuda, with :N for the GPU of a number.")
+        str, typer.Option("--device", metavar="D", help="hip or cuda, with :N for the GPU of a number; or host.")
     ] = "cuda",
     only: Annotated[str | None, typer.Option("--only", metavar="TEXT", help="Cases whose name holds this.")] = None,
     peers: Annotated[
-        Path | None, typer.Option("--peers", metavar="FILE", help="A Python file of PyTorch functions to compare with.")
+        Path | None,
+        typer.Option(
+            "--peers", metavar="FILE", help="A Python file of functions to compare with: PyTorch's, on host numpy's."
+        ),
     ] = None,
-    times: Annotated[int, typer.Option("--times", min=1, help="Graphs timed for each case.")] = 15,
+    quick: Annotated[bool, typer.Option("--quick", help="Each kernel of the suite once, at small extents.")] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Which programs the suite random has.")] = 0,
+    count: Annotated[int, typer.Option("--count", min=1, help="How many.")] = 200,
+    programs: Annotated[
+        Path | None, typer.Option("--programs", metavar="DIR", help="Write the programs of the cases there.")
+    ] = None,
+    times: Annotated[
+        int, typer.Option("--times", min=1, help="Graphs, or on host launches, timed for each case.")
+    ] = 15,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there.")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the roofline there.")] = None,
 ) -> int:
-    """Check and time the programs of a suite on a GPU."""
+    """Check and time the programs of a suite on a GPU or the CPU."""
     from genrw.measure.bench_report import Request, run_bench
 
-    return run_bench(Request(suite, device, only, peers, times, json_file, plot))
+    return run_bench(Request(suite, device, only, peers, times, json_file, plot, quick, seed, count, programs))
 
 
 @app.command()
@@ -224,11 +235,11 @@ def tune(
 ) -> int:
     """Measure the schedules of a program's kernels and keep the best for later compiles."""
     from genrw.codegen.runtime.devices import find_device
-    from genrw.measure.tune import Request, program_files, run_tune
+    from genrw.measure.tune import Request, program_sources, run_tune
 
     settings = _settings(target, strict, None, plan, rules, no_shipped_rules, trust_rules)
     default = find_device(device).default_target
-    programs = {name: _load(name, settings, default) for name in program_files(files)}
+    programs = {name: _load(source or name, settings, default) for name, source in program_sources(files).items()}
     return run_tune(programs, Request(device, best, times, json_file))
 
 
@@ -480,23 +491,24 @@ def _settings(
 
 
 def _load(
-    file: str,
+    file: str | Source,
     settings: Settings,
     default_target: str = "",
     dims: Sequence[str] = (),
     inputs: Sequence[str] = (),
 ) -> Program:
-    """The program in a file. A model's shapes depend on `dims`, and may depend on `inputs`."""
+    """The program in a file or of a text. A model's shapes depend on `dims`, and may depend on `inputs`."""
     from genrw.api import load_model, load_source
     from genrw.grammar.read import read_text
     from genrw.onnx.file import SUFFIX
 
-    if file.endswith(SUFFIX):
+    if isinstance(file, str) and file.endswith(SUFFIX):
         model = load_model(file, settings.options(), settings.rules, settings.shipped, default_target, dims, inputs)
         return replace(model, trusted=settings.trusted)
-    source = _standard_input() if file == _STDIN else read_text(file)
+    if isinstance(file, str):
+        file = _standard_input() if file == _STDIN else read_text(file)
     loaded = load_source(
-        source,
+        file,
         settings.options(),
         rules=settings.rules,
         shipped=settings.shipped,

@@ -12,7 +12,6 @@ import statistics
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from table import parser, report, seconds
 
 import genrw
 from genrw.engine.interpret.inputs import random_inputs
-from genrw.measure.bench import suite
+from genrw.measure.cases import BenchCase, suite
 
 GPU = "gfx942"
 NUMPY_BAR = 1.0
@@ -48,20 +47,20 @@ def quartered(text: str) -> str:
     return re.sub(r"\d+", lambda m: _QUARTERED.get(m[0], m[0]), text)
 
 
-def measure(path: Path, times: int) -> Times:
+def measure(case: BenchCase, times: int) -> Times:
     """A case on arrays that all runs share."""
-    text = quartered(path.read_text(encoding="utf-8"))
+    text = quartered(case.source.text)
     host, gpu = (genrw.compile(text, target=target) for target in ("host", GPU))
     inputs = random_inputs(host.program.origin[0], host.program.library, 0)
     arrays = list(inputs.values())
-    peer: Callable[..., Any] = getattr(numpy_peers, path.stem)
+    peer: Callable[..., Any] = getattr(numpy_peers, case.name)
     runs: tuple[Callable[[], Any], ...] = (lambda: peer(*arrays), lambda: host(*arrays), lambda: gpu(*arrays))
     want, *results = (run() for run in runs)
     for got in results:
         # A half's last bit, and what numpy's stand-in for erf differs by.
-        np.testing.assert_allclose(np.float64(got).ravel(), np.float64(want).ravel(), 2e-2, 2e-2, err_msg=path.stem)
+        np.testing.assert_allclose(np.float64(got).ravel(), np.float64(want).ravel(), 2e-2, 2e-2, err_msg=case.name)
     taken = [[1e3 * seconds(run) for run in runs] for _ in range(times)]
-    return Times(path.stem, *(min(column) for column in zip(*taken, strict=True)))
+    return Times(case.name, *(min(column) for column in zip(*taken, strict=True)))
 
 
 def mean(ratios: Sequence[float]) -> float:
@@ -84,7 +83,7 @@ def main() -> int:
     arguments.add_argument("--only", default=None, help="cases whose name holds this")
     arguments.add_argument("--assert", dest="assert_bars", action="store_true", help="status 1 unless the bars are met")
     given = arguments.parse_args()
-    cases = [measure(path, given.times) for path in suite("gpu", given.only)]
+    cases = [measure(case, given.times) for case in suite("gpu", given.only)]
     faster, slower = [c.numpy / c.host for c in cases], [c.gpu / c.host for c in cases]
     rows = [[c.name, c.numpy, c.host, c.gpu, f, s] for c, f, s in zip(cases, faster, slower, strict=True)]
     rows.append(["geometric mean", "", "", "", mean(faster), mean(slower)])

@@ -1,8 +1,10 @@
-"""`genrw bench`: the programs of a suite on a GPU, checked first and then timed, beside PyTorch where it is there.
+"""`genrw bench`: the programs of a suite on a GPU or the CPU, checked and timed, beside PyTorch or numpy where these are
+there.
 
-Times are those of the GPU: medians between events around captured graphs, over inputs that rotate through more memory
-than the cache holds. A case's floor is the time in which its inputs could be read and its results written at the speed
-of a copy, measured on the same GPU in the same run.
+Times on a GPU are its own: medians between events around captured graphs, over inputs that rotate through more memory
+than the cache holds. Those on the CPU are of launches after one another. A case's floor is the time in which its inputs
+could be read and its results written at the speed of a copy, measured on the same device in the same run. A case that
+fails says so in its figures, and the next one is measured.
 """
 
 from __future__ import annotations
@@ -10,28 +12,49 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from genrw.api import load
+import numpy as np
+
+from genrw.api import load_source
+from genrw.codegen.runtime.array_layout import Array
+from genrw.codegen.runtime.compilers import host_compiler
+from genrw.codegen.runtime.devices import HostDevice
 from genrw.codegen.runtime.gpu import Memory
 from genrw.codegen.runtime.gpu_runtime import GpuRuntime
-from genrw.folders import PROGRAM
-from genrw.grammar.diagnostics import GenrwError, error
+from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.ir.nodes import Module
+from genrw.engine.lowering.pipeline import Options
+from genrw.engine.programs.space import space_record
+from genrw.grammar.diagnostics import GenrwError
+from genrw.measure.cases import BenchCase
 from genrw.measure.gpu_case import GpuCase
-
-SUITES = Path(__file__).parents[1] / "suites"
+from genrw.measure.host_case import HostCase
+from genrw.measure.peers import Peers
+from genrw.measure.references import References
+from genrw.program import Program
 
 _COPY_BYTES = 1 << 30
+_HOST_COPY_BYTES = 1 << 28
+_FEW_CASES = 50
+"""Readiness is measured for suites of so many cases at most: it takes a second of each."""
+_BEHIND = (0.03, 0.10)
+"""Shares by which cases may be behind the best peer, as the summary counts them."""
+_LARGE, _NEAR_A_COPY = 64e6, 0.90
+"""Bytes from which on a launch hardly shows, and the share of a copy's speed that such a case should reach."""
 
 
 @dataclass
 class Figures:
     """What was measured of one case. Times in microseconds, `ready` in milliseconds; None where not measured.
 
-    `bytes` are those that must be moved at least; `peers` are times of the same work by name.
+    `bytes` are those that must be moved at least; `reads_once` is false where kernels hand on much through memory or walk
+    rows several times; `peers` are times of the same work by name.
     """
 
     name: str
@@ -41,8 +64,10 @@ class Figures:
     time: float | None = None
     spread: tuple[float, float] | None = None
     ready: float | None = None
+    reads_once: bool = False
     schedules: list[dict[str, Any]] = field(default_factory=list)
     peers: dict[str, float | str] = field(default_factory=dict)
+    program: str = ""
 
     def fraction(self, launch: float = 0.0) -> float | None:
         """The share of the copy's speed that was reached, `launch` microseconds taken off."""
@@ -51,6 +76,83 @@ class Figures:
     @property
     def best_peer(self) -> float | None:
         return min((t for t in self.peers.values() if isinstance(t, float)), default=None)
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as fast as the best peer."""
+        return self.best_peer / self.time if self.best_peer and self.time else None
+
+
+class LoadedCase(Protocol):
+    """A program on a device, to be run and timed."""
+
+    program: Program
+    inputs: Mapping[str, Array]
+
+    def results(self) -> dict[str, Array]: ...
+    def times(self, count: int) -> list[float]: ...
+    @property
+    def schedules(self) -> list[dict[str, Any]]: ...
+
+
+class Bench(Protocol):
+    """A device that cases are measured on."""
+
+    arch: str
+    model: str
+    compiler: str
+
+    def copy_speed(self) -> float:
+        """Bytes that a large copy reads and writes per microsecond."""
+
+    def loaded(self, program: Program, name: str, inputs: Mapping[str, Array]) -> LoadedCase: ...
+
+    def ready(self, loaded: Any) -> float | None:
+        """Milliseconds from text to a kernel that can be launched."""
+
+
+class GpuBench:
+    """A GPU."""
+
+    def __init__(self, runtime: GpuRuntime) -> None:
+        self.runtime = runtime
+        self.arch, self.model, self.compiler = runtime.arch, runtime.model, runtime.compiler
+
+    def copy_speed(self) -> float:
+        return copy_speed(self.runtime)
+
+    def loaded(self, program: Program, name: str, inputs: Mapping[str, Array]) -> GpuCase:
+        return GpuCase(self.runtime, program, name, inputs=inputs)
+
+    def ready(self, loaded: GpuCase) -> float:
+        return loaded.ready()
+
+
+class HostBench:
+    """The CPU."""
+
+    def __init__(self) -> None:
+        device = HostDevice()
+        self.arch, self.model, self.compiler = (
+            device.default_target,
+            device.model,
+            Path(host_compiler().command[0]).name,
+        )
+
+    def copy_speed(self) -> float:
+        source, target = np.ones(_HOST_COPY_BYTES, np.uint8), np.zeros(_HOST_COPY_BYTES, np.uint8)
+        times = []
+        for _ in range(5):
+            started = time.perf_counter()
+            np.copyto(target, source)
+            times.append(1e6 * (time.perf_counter() - started))
+        return 2 * _HOST_COPY_BYTES / statistics.median(times)
+
+    def loaded(self, program: Program, name: str, inputs: Mapping[str, Array]) -> HostCase:
+        return HostCase(program, name, inputs=inputs)
+
+    def ready(self, loaded: HostCase) -> None:  # noqa: ARG002
+        return None
 
 
 def copy_speed(runtime: GpuRuntime, count: int = 15) -> float:
@@ -61,68 +163,91 @@ def copy_speed(runtime: GpuRuntime, count: int = 15) -> float:
     return 2 * _COPY_BYTES / statistics.median(times)
 
 
-def programs_in(name: str) -> list[Path] | None:
-    """The programs of a folder, else of a shipped suite, in order of name; None for what is neither. GenrwError for a
-    folder without any."""
-    folder, shipped = Path(name), {suite.name: suite for suite in SUITES.iterdir() if suite.is_dir()}
-    found = sorted(folder.glob(f"*{PROGRAM}")) if folder.is_dir() else []
-    if not found and name in shipped:
-        return sorted(shipped[name].glob(f"*{PROGRAM}"))
-    if not found and folder.is_dir():
-        below = next(folder.glob(f"*/*{PROGRAM}"), None)
-        where = str(below.parent) if below is not None else f"a folder that has, or {', '.join(sorted(shipped))}"
-        raise error(f"the folder `{name}` has no {PROGRAM} programs", remedy=f"name {where}")
-    return found or None
-
-
-def suite(name: str, only: str | None = None) -> list[Path]:
-    """The programs of a folder or a shipped suite, in order of name, or a program alone; those whose name holds `only`."""
-    programs = [Path(name)] if Path(name).is_file() else programs_in(name)
-    if programs is None:
-        shipped = ", ".join(sorted(p.name for p in SUITES.iterdir() if p.is_dir()))
-        raise error(f"there is no suite `{name}`", remedy=f"name a program, a folder of programs, or {shipped}")
-    found = [p for p in programs if only is None or only in p.stem]
-    if not found:
-        names = ", ".join(p.stem for p in programs)
-        raise error(f"the suite `{name}` has no program whose name holds `{only}`", remedy=f"it has {names}")
-    return found
-
-
 def measure(
-    runtime: GpuRuntime,
-    paths: Iterable[Path],
-    peers: Callable[[GpuCase], Mapping[str, float | str]] | None,
+    bench: Bench,
+    cases: Sequence[BenchCase],
+    peers: Peers | None,
     count: int,
-    done: Callable[[Figures], None],
+    done: Callable[[Sequence[Figures], float], None],
 ) -> tuple[float, list[Figures]]:
-    """The copy's speed, in bytes per microsecond, and the figures of all cases; `done` is told each as it is there."""
-    speed = copy_speed(runtime)
-    figures = []
-    for path in paths:
-        figures.append(_measure(runtime, path, speed, peers, count))
-        done(figures[-1])
+    """The copy's speed, in bytes per microsecond, and the figures of all cases; `done` is told those that are there, the
+    latest last, and the copy's speed."""
+    speed = bench.copy_speed()
+    figures: list[Figures] = []
+    waiting: list[tuple[Figures, Future[str | None]]] = []
+
+    def take(some: int) -> None:
+        """Take verdicts in order, until no more than so many are waited for."""
+        while waiting and (len(waiting) > some or waiting[0][1].done()):
+            measured, verdict = waiting.pop(0)
+            measured.wrong = measured.wrong or _outcome(verdict)
+            figures.append(measured)
+            references.drop(len(figures) - 1)
+            done(figures, speed)
+
+    with References(cases) as references:
+        for number, case in enumerate(cases):
+            waiting.append(_measure(bench, references, number, case, speed, peers, count))
+            take(2 * references.processes)
+        take(0)
     return speed, figures
 
 
-def _measure(
-    runtime: GpuRuntime,
-    path: Path,
-    speed: float,
-    peers: Callable[[GpuCase], Mapping[str, float | str]] | None,
-    count: int,
-) -> Figures:
+def _outcome(verdict: Future[str | None]) -> str | None:
     try:
-        case = GpuCase(runtime, load(path, target=runtime.arch), path.stem)
-    except GenrwError as problem:
-        return Figures(path.stem, 0, 0.0, wrong=problem.diagnostics[0].message)
-    figures = Figures(case.name, case.bytes, case.bytes / speed, wrong=case.check())
-    times = case.times(count)
-    figures.time, figures.spread = statistics.median(times), (min(times), max(times))
-    figures.ready = case.ready()
-    figures.schedules = case.schedules
-    if peers is not None:
-        figures.peers = dict(peers(case))
-    return figures
+        return verdict.result()
+    except Exception as problem:  # a case that cannot be judged is a failure of its own
+        return _message(problem)
+
+
+def _message(problem: Exception) -> str:
+    return problem.diagnostics[0].message if isinstance(problem, GenrwError) else f"{type(problem).__name__}: {problem}"
+
+
+def _measure(
+    bench: Bench, references: References, number: int, case: BenchCase, speed: float, peers: Peers | None, count: int
+) -> tuple[Figures, Future[str | None]]:
+    """A case's figures, and what will be known of its results."""
+    figures = Figures(case.name, 0, 0.0, program=case.source.text)
+    verdict: Future[str | None] = Future()
+    verdict.set_result(None)
+    try:
+        program = load_source(case.source, Options(bench.arch))
+        loaded = bench.loaded(program, case.name, references.inputs(number, program))
+        figures.bytes = least_bytes(program)
+        figures.floor = figures.bytes / speed
+        verdict = references.verdict(number, loaded.results())
+        times = loaded.times(count)
+        figures.time, figures.spread = statistics.median(times), (min(times), max(times))
+        figures.schedules, figures.reads_once = loaded.schedules, reads_once(program)
+        if len(references.cases) <= _FEW_CASES:
+            figures.ready = bench.ready(loaded)
+        if peers is not None:
+            figures.peers = dict(peers(case, loaded))
+    except Exception as problem:  # one case's failure does not end the run
+        figures.wrong = _message(problem)
+    return figures, verdict
+
+
+def least_bytes(program: Program) -> int:
+    """The bytes that must be moved at least: inputs and results."""
+    tensors = [*program.inputs.values(), *program.results.values()]
+    return sum(node.type.elements * DTYPES[node.type.dtype].itemsize for node in tensors)
+
+
+def reads_once(program: Program) -> bool:
+    """Do kernels read each input once, and hand on next to nothing through memory?"""
+    if sum(program.launches().scratch) > 0.02 * least_bytes(program):
+        return False
+    kernels = [kernel for unit in program.lower("schedule").units for kernel in unit.kernels]
+    return all(k.schedule["steps"] == 1 or _passes(k, program) <= 1 for k in kernels)
+
+
+def _passes(kernel: Module, program: Program) -> int:
+    """How often a row is walked that is not kept."""
+    passes = space_record(kernel, program.library).member("passes")
+    assert isinstance(passes, int)
+    return passes
 
 
 # ---- what is shown
@@ -146,7 +271,6 @@ def table(figures: Sequence[Figures]) -> tuple[list[str], list[list[str]]]:
 
 
 def _row(f: Figures, names: Sequence[str]) -> list[str]:
-    best = f.best_peer
     return [
         f.name,
         f"{f.bytes / 1e6:.0f}",
@@ -154,7 +278,7 @@ def _row(f: Figures, names: Sequence[str]) -> list[str]:
         _shown(f.time, 1),
         _shown(f.fraction(), 2),
         *(_shown(f.peers.get(name), 1) for name in names),
-        _shown(best / f.time if best and f.time else None, 2),
+        _shown(f.ratio, 2),
         _shown(f.ready, 0),
         f.wrong or "right",
     ]
@@ -164,23 +288,46 @@ def _shown(value: float | str | None, digits: int) -> str:
     return value if isinstance(value, str) else "" if value is None else f"{value:.{digits}f}"
 
 
-def summary(figures: Sequence[Figures]) -> dict[str, float]:
-    """The geometric mean of how much faster than the best peer, and the least of it."""
-    ratios = [f.best_peer / f.time for f in figures if f.best_peer and f.time]
-    if not ratios:
-        return {}
-    mean = math.exp(statistics.fmean(math.log(r) for r in ratios))
-    return {"geometric mean over the best peer": mean, "least": min(ratios)}
+def summary(figures: Sequence[Figures]) -> dict[str, float | int]:
+    """How much faster than the best peer in the geometric mean and at least, how many cases are behind by which shares,
+    and of the large cases that read once how many are near a copy's speed."""
+    found: dict[str, float | int] = {}
+    ratios = [f.ratio for f in figures if f.ratio]
+    if ratios:
+        mean = math.exp(statistics.fmean(math.log(r) for r in ratios))
+        found |= {"geometric mean over the best peer": mean, "least": min(ratios), "cases beside a peer": len(ratios)}
+        found |= {
+            f"behind by more than {100 * share:.0f} %": sum(r < 1 / (1 + share) for r in ratios) for share in _BEHIND
+        }
+    large = [share for f in figures if f.reads_once and f.bytes >= _LARGE and (share := f.fraction())]
+    if large:
+        found["cases of 64 MB and more that read once"] = len(large)
+        found["least share of a copy's speed"] = min(large)
+        found[f"below {_NEAR_A_COPY:.2f} of it"] = sum(share < _NEAR_A_COPY for share in large)
+    return found
 
 
-def as_json(runtime: GpuRuntime, speed: float, figures: Sequence[Figures]) -> str:
-    """All figures, with the GPU and what compiled."""
+def behind(figures: Sequence[Figures], count: int = 10) -> list[Figures]:
+    """The cases that are the furthest behind their best peer, the worst first; none that is not behind."""
+    slower = [f for f in figures if f.ratio and f.ratio < 1]
+    return sorted(slower, key=lambda f: f.ratio or 0.0)[:count]
+
+
+def slow(figures: Sequence[Figures]) -> list[Figures]:
+    """The large cases that read once and are the furthest from a copy's speed, the slowest first."""
+    large = [f for f in figures if f.reads_once and f.bytes >= _LARGE and (f.fraction() or 1.0) < _NEAR_A_COPY]
+    return sorted(large, key=lambda f: f.fraction() or 0.0)
+
+
+def as_json(bench: Bench, speed: float, figures: Sequence[Figures]) -> str:
+    """All figures, with the device and what compiled."""
     made = {
-        "gpu": runtime.model,
-        "arch": runtime.arch,
-        "compiler": runtime.compiler,
+        "gpu": bench.model,
+        "arch": bench.arch,
+        "compiler": bench.compiler,
         "copy_gb_per_s": speed / 1e3,
         "summary": summary(figures),
+        "worst": [f.name for f in behind(figures)],
         "cases": [asdict(f) for f in figures],
     }
     return json.dumps(made, indent=2) + "\n"

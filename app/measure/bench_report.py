@@ -7,16 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from genrw.codegen.runtime.devices import GPU_SORTS, open_gpu
+from genrw.codegen.runtime.devices import GPU_SORTS, HostDevice, open_gpu
+from genrw.folders import PROGRAM
 from genrw.grammar.diagnostics import error
-from genrw.measure.bench import Figures, as_json, measure, suite, summary, table
-from genrw.output import write_file
+from genrw.measure.bench import Bench, Figures, GpuBench, HostBench, as_json, behind, measure, slow, summary, table
+from genrw.measure.cases import suite
+from genrw.measure.peers import NumpyPeers, Peers, TorchPeers
+from genrw.measure.random_cases import SUITE as RANDOM
+from genrw.measure.random_cases import random_cases
+from genrw.output import write_file, write_files
 from genrw.terminal import write, write_table
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to measure, on which device, beside what, and where the figures go."""
+    """What to measure, on which device, beside what, and where the figures go. `seed` and `count` choose random programs;
+    `programs` is a folder that takes the cases' programs."""
 
     suite: str
     device: str
@@ -25,30 +31,66 @@ class Request:
     times: int
     json: Path | None
     plot: Path | None
+    quick: bool = False
+    seed: int = 0
+    count: int = 200
+    programs: Path | None = None
 
 
 def run_bench(request: Request) -> int:
     """Measure a suite: 1 if a result is wrong, else 0."""
-    paths = suite(request.suite, request.only)
-    sort, _, number = request.device.partition(":")
-    if sort not in GPU_SORTS or not (number or "0").isdecimal():
-        raise error(f"`{request.device}` is no GPU", remedy=f"devices are {', '.join(GPU_SORTS)}")
-    runtime = open_gpu(sort, int(number or 0))
-    peers = None
-    if request.peers is not None:
-        from genrw.measure.peers import TorchPeers
+    if request.suite == RANDOM:
+        cases = random_cases(request.seed, request.count, request.only)
+    else:
+        cases = suite(request.suite, request.only, request.quick)
+    bench = _bench(request.device)
+    peers = _peers(request, bench)
+    if request.programs is not None:
+        write_files(request.programs, {f"{case.name}{PROGRAM}": case.source.text.encode() for case in cases})
 
-        peers = TorchPeers(request.peers, request.times)
-    speed, figures = measure(runtime, paths, peers, request.times, _tell)
-    write(f"{runtime.model}, {runtime.compiler}: a copy moves {speed / 1e3:.0f} GB/s")
+    def done(figures: Sequence[Figures], speed: float) -> None:
+        _tell(figures[-1])
+        if request.json is not None:  # a run that is cut short leaves what it measured
+            write_file(request.json, as_json(bench, speed, figures).encode())
+
+    speed, figures = measure(bench, cases, peers, request.times, done)
+    write(f"{bench.model}, {bench.compiler}: a copy moves {speed / 1e3:.0f} GB/s")
     write_table(*table(figures))
-    for what, value in summary(figures).items():
-        write(f"{what}: {value:.3f}")
-    if request.json is not None:
-        write_file(request.json, as_json(runtime, speed, figures).encode())
+    _summarise(figures, request.suite == RANDOM)
     if request.plot is not None:
         write_file(request.plot, drawn(figures, request.plot.suffix.lstrip(".") or "png"))
     return 1 if any(f.wrong for f in figures) else 0
+
+
+def _bench(device: str) -> Bench:
+    if device == HostDevice.name:
+        return HostBench()
+    sort, _, number = device.partition(":")
+    if sort not in GPU_SORTS or not (number or "0").isdecimal():
+        raise error(
+            f"`{device}` takes no time that could be measured",
+            remedy=f"devices are {HostDevice.name}, {', '.join(GPU_SORTS)}",
+        )
+    return GpuBench(open_gpu(sort, int(number or 0)))
+
+
+def _peers(request: Request, bench: Bench) -> Peers | None:
+    if request.peers is None:
+        return None
+    sort = NumpyPeers if isinstance(bench, HostBench) else TorchPeers
+    return sort(request.peers, request.times)
+
+
+def _summarise(figures: Sequence[Figures], with_programs: bool) -> None:
+    """The figures of all, the cases that are behind, and their programs where no file holds these."""
+    for what, value in summary(figures).items():
+        write(f"{what}: {value}" if isinstance(value, int) else f"{what}: {value:.3f}")
+    for heading, cases in (("behind the best peer", behind(figures)), ("far from a copy's speed", slow(figures))):
+        if cases:
+            write(f"{heading}: {', '.join(f.name for f in cases)}")
+    if with_programs:
+        for case in dict.fromkeys(f.name for f in [*(f for f in figures if f.wrong), *behind(figures)]):
+            write(f"\n# {case}\n{next(f.program for f in figures if f.name == case)}")
 
 
 def _tell(figures: Figures) -> None:

@@ -34,12 +34,20 @@ _READY_RUNS = 5
 class GpuCase:
     """A program loaded on a GPU with rotating sets of memories: inputs, results and what lies between."""
 
-    def __init__(self, runtime: GpuRuntime, program: Program, name: str, seed: int = 0) -> None:
+    def __init__(
+        self,
+        runtime: GpuRuntime,
+        program: Program,
+        name: str,
+        seed: int = 0,
+        inputs: Mapping[str, Array] | None = None,
+    ) -> None:
         self.runtime, self.name = runtime, name
         self.use(program)
-        self.inputs = random_inputs(program.origin[0], program.library, seed)
+        self.inputs = random_inputs(program.origin[0], program.library, seed) if inputs is None else inputs
         self.arguments = self._arguments()
-        self.sets = [self._set() for _ in range(self._set_count())]
+        self.sets = [self._set()]
+        self.sets += [self._copied_set() for _ in range(1, self._set_count())]
 
     def use(self, program: Program) -> None:
         """Take other kernels for the same work: the program under other options."""
@@ -74,14 +82,24 @@ class GpuCase:
                 self.runtime.write(memories[place].pointer, flat, 0)
         return memories
 
+    def _copied_set(self) -> dict[MemorySlot, Memory]:
+        """Another set with the first one's inputs, copied on the GPU."""
+        memories = {}
+        for place, argument in self.arguments.items():
+            size = self.launches.scratch[place.number] if place.kind == SCRATCH else _size(argument)
+            memories[place] = Memory(self.runtime, size)
+            if place.kind == INPUT:
+                self.runtime.copy(memories[place].pointer, self.sets[0][place].pointer, size, 0)
+        return memories
+
     def launch(self, memories: Mapping[MemorySlot, Memory], stream: int) -> None:
         """Start all kernels on a set of memories."""
         for step in self.launches.steps:
             kernel = self.kernels[step.kernel]
             kernel.launch([memories[step.places[a.parameter]].pointer for a in kernel.source.arguments], stream)
 
-    def check(self) -> str | None:
-        """What is wrong with the results, computed into poisoned memory; None if they are right."""
+    def results(self) -> dict[str, Array]:
+        """What the kernels write into poisoned memory."""
         first = self.sets[0]
         written = {place: a for place, a in self.arguments.items() if place.kind == RESULT}
         for place, argument in written.items():
@@ -89,11 +107,13 @@ class GpuCase:
         self.launch(first, 0)
         self.runtime.synchronize(0)
         places = [MemorySlot(RESULT, number) for number in self.launches.results]
-        pairs = zip(places, self._wanted.items(), strict=True)
-        return first_problem(
-            (name, self._read(first[place], written[place]), want, written[place].dtype)
-            for place, (name, want) in pairs
-        )
+        found = [self._read(first[place], written[place]) for place in places]
+        return dict(zip(self.program.results, found, strict=True))
+
+    def check(self) -> str | None:
+        """What is wrong with the results; None if they are right."""
+        pairs = zip(self.results().items(), self._wanted.values(), strict=True)
+        return first_problem((name, got, want, self.program.results[name].type.dtype) for (name, got), want in pairs)
 
     def _read(self, memory: Memory, argument: Argument) -> Array:
         """A result that kernels wrote."""

@@ -1,9 +1,11 @@
-"""A kernel on the CPU to be timed: random inputs, poisoned results that are checked, launches after one another."""
+"""A program on the CPU to be timed: random inputs, poisoned results that are checked, launches after one another."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 from genrw.codegen.runtime.array_layout import Array
 from genrw.codegen.runtime.host_program import HostProgram
@@ -15,36 +17,43 @@ from genrw.runner import reference_run
 
 
 class HostCase:
-    """A program of one kernel, compiled for the CPU. It never changes its inputs, so that launches can be repeated."""
+    """A program compiled for the CPU. It never changes its inputs, so that launches can be repeated."""
 
-    def __init__(self, program: Program, name: str, seed: int = 0) -> None:
+    def __init__(self, program: Program, name: str, seed: int = 0, inputs: Mapping[str, Array] | None = None) -> None:
         self.name = name
-        self.inputs = random_inputs(program.origin[0], program.library, seed)
+        self.inputs = random_inputs(program.origin[0], program.library, seed) if inputs is None else inputs
         self.use(program)
 
     def use(self, program: Program) -> None:
-        """Take another kernel for the same work: the program under other options."""
+        """Take other kernels for the same work: the program under other options."""
         self.program = program
-        (source,) = program.kernels()
-        self.kernel = HostProgram.compile(source)
-        self.arguments = self.kernel.arguments(self.inputs)
+        self.sequence = HostSequence(HostProgram.compile_all(program.kernels()), program)
+        self.run = self.sequence.repeatable(self.inputs)
 
     @cached_property
-    def _wanted(self) -> list[Array]:
+    def _wanted(self) -> dict[str, Array]:
         """The results in higher precision."""
-        return list(reference_run(self.program)(self.inputs, precise=True).values())
+        return dict(reference_run(self.program)(self.inputs, precise=True))
+
+    def results(self) -> dict[str, Array]:
+        """What the kernels write into poisoned memory."""
+        return self.sequence(self.inputs)
 
     def check(self) -> str | None:
         """What is wrong with the results; None if they are right."""
-        results = HostSequence([self.kernel], self.program)(self.inputs)
-        pairs = zip(results.items(), self._wanted, strict=True)
+        pairs = zip(self.results().items(), self._wanted.values(), strict=True)
         return first_problem((name, got, want, self.program.results[name].type.dtype) for (name, got), want in pairs)
+
+    @property
+    def schedules(self) -> list[dict[str, Any]]:
+        """What was chosen for each kernel."""
+        return [dict(k.schedule) for unit in self.program.lower("schedule").units for k in unit.kernels]
 
     def times(self, count: int) -> list[float]:
         """Microseconds of launches, the first of which is left out."""
         taken = []
         for _ in range(count + 1):
             started = time.perf_counter()
-            self.kernel.launch(self.arguments)
+            self.run()
             taken.append(1e6 * (time.perf_counter() - started))
         return taken[1:]

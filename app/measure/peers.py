@@ -1,28 +1,44 @@
-"""PyTorch on the same work: eager, and compiled as for its best speed. Timed as our kernels are."""
+"""Other libraries on the same work: PyTorch on a GPU, eager and compiled as for its best speed; numpy on the CPU. Timed
+as our kernels are."""
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
+from genrw.codegen.runtime.array_layout import Array, from_memory, to_memory
+from genrw.engine.ir.dtypes import numpy_dtype
 from genrw.grammar.diagnostics import error
+from genrw.measure.cases import BenchCase
+from genrw.measure.counterparts import Counterparts, Function
+from genrw.program import Program
 
 if TYPE_CHECKING:
     from genrw.measure.gpu_case import GpuCase
+    from genrw.measure.host_case import HostCase
 
 _GRAPH_RUNS = 20
 _WARM_RUNS = 3
 _MODE = "max-autotune-no-cudagraphs"
 
+Times = Mapping[str, float | str]
+"""Microseconds of each way to do a case's work; the message where one fails."""
+
+
+class Peers(Protocol):
+    """Other libraries on the work of cases."""
+
+    def __call__(self, case: BenchCase, loaded: Any) -> Times: ...
+
 
 class TorchPeers:
-    """The functions of a Python file, each for the case of its name: tensors in, tensors out."""
+    """PyTorch's counterparts on a GPU."""
 
     def __init__(self, path: Path, count: int) -> None:
         """GenrwError if PyTorch or the file is not there. `count` graphs are timed for each."""
@@ -30,18 +46,17 @@ class TorchPeers:
             self.torch = importlib.import_module("torch")
         except ImportError:
             raise error("PyTorch is not there to compare with", remedy="leave out --peers, or install torch") from None
-        self.functions = _module(path)
+        self.counterparts = Counterparts(path)
         self.count = count
 
-    def __call__(self, case: GpuCase) -> Mapping[str, float | str]:
-        """Microseconds of each way to run a case's function; the message where one fails."""
-        function = getattr(self.functions, case.name, None)
+    def __call__(self, case: BenchCase, loaded: GpuCase) -> Times:
+        function = self.counterparts.of(case, loaded.program)
         if function is None:
             return {}
-        sets = [self._tensors(case) for _ in case.sets]
-        compiled = self.torch.compile(function, mode=_MODE)
+        first = torch_arrays(self.torch, loaded.program, loaded.inputs, "cuda")
+        sets = [first, *([tensor.clone() for tensor in first] for _ in loaded.sets[1:])]
         found: dict[str, float | str] = {}
-        for name, run in (("eager", function), ("torch.compile", compiled)):
+        for name, run in (("eager", function), ("torch.compile", self.torch.compile(function, mode=_MODE))):
             try:
                 started = time.perf_counter()
                 run(*sets[0])
@@ -50,14 +65,12 @@ class TorchPeers:
                 found[name] = self._time(run, sets)
             except Exception as problem:  # whatever a peer raises is its figure
                 found[name] = type(problem).__name__
+        del first, sets
         self.torch.compiler.reset()
         self.torch.cuda.empty_cache()
         return found
 
-    def _tensors(self, case: GpuCase) -> list[Any]:
-        return [self.torch.from_numpy(array.copy()).cuda() for array in case.inputs.values()]
-
-    def _time(self, run: Callable[..., Any], sets: list[list[Any]]) -> float:
+    def _time(self, run: Function, sets: list[list[Any]]) -> float:
         cuda = self.torch.cuda
         stream = cuda.Stream()
         with cuda.stream(stream):
@@ -80,10 +93,51 @@ class TorchPeers:
         return float(statistics.median(times[1:]))
 
 
-def _module(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("genrw_peers", path)
-    if spec is None or spec.loader is None or not path.exists():
-        raise error(f"there is no Python file {path}", remedy="give one with a function for each case")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def torch_arrays(torch: Any, program: Program, inputs: Mapping[str, Array], device: str) -> list[Any]:
+    """A program's inputs as tensors with the same strides, in order."""
+    tensors = []
+    for name, node in program.inputs.items():
+        type_ = node.type
+        flat = np.array(to_memory(inputs[name], type_.layout))
+        raw = torch.from_numpy(flat.view(np.int16)).to(device).view(torch.bfloat16) if type_.dtype == "bf16" else None
+        memory = torch.from_numpy(flat).to(device) if raw is None else raw
+        tensors.append(memory.as_strided(type_.lens, type_.layout))
+    return tensors
+
+
+class NumpyPeers:
+    """numpy's counterparts on the CPU."""
+
+    def __init__(self, path: Path, count: int) -> None:
+        """GenrwError if the file is not there. `count` calls are timed."""
+        self.counterparts = Counterparts(path)
+        self.count = count
+
+    def __call__(self, case: BenchCase, loaded: HostCase) -> Times:
+        function = self.counterparts.of(case, loaded.program)
+        if function is None:
+            return {}
+        arrays = numpy_arrays(loaded.program, loaded.inputs)
+        types = [numpy_dtype(node.type.dtype) for node in loaded.program.results.values()]
+        times = []
+        try:
+            with np.errstate(all="ignore"):
+                for _ in range(self.count + 1):
+                    started = time.perf_counter()
+                    as_types(function(*arrays), types)
+                    times.append(1e6 * (time.perf_counter() - started))
+        except Exception as problem:  # whatever a peer raises is its figure
+            return {"numpy": type(problem).__name__}
+        return {"numpy": statistics.median(times[1:])}
+
+
+def numpy_arrays(program: Program, inputs: Mapping[str, Array]) -> list[Array]:
+    """A program's inputs with the strides that it says, in order."""
+    types = [(name, node.type) for name, node in program.inputs.items()]
+    return [from_memory(to_memory(inputs[name], t.layout), t.lens, t.layout) for name, t in types]
+
+
+def as_types(results: Any, types: list[np.dtype[Any]]) -> list[Array]:
+    """Results as the program returns them: what was computed in a wider type is rounded."""
+    arrays = results if isinstance(results, tuple) else (results,)
+    return [np.asarray(array).astype(dtype, copy=False) for array, dtype in zip(arrays, types, strict=True)]

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 from genrw.codegen.runtime.devices import GPU_SORTS, HostDevice, find_device
 from genrw.engine.ir.nodes import Module, Unit
 from genrw.grammar.diagnostics import GenrwError, error
-from genrw.measure.bench import programs_in
+from genrw.grammar.source import Source
+from genrw.measure.cases import cases_in
 from genrw.output import write_file
 from genrw.program import Program
 from genrw.terminal import progress, write, write_table
@@ -78,12 +79,12 @@ def _ranks(values: Sequence[float]) -> list[float]:
     return [sum(v < value for v in values) + (values.count(value) - 1) / 2 for value in values]
 
 
-def program_files(names: Iterable[str]) -> list[str]:
-    """Programs by name; for a folder those in it, for a shipped suite its own."""
-    found: list[str] = []
+def program_sources(names: Iterable[str]) -> dict[str, Source | None]:
+    """Programs by name; for a folder those in it, for a shipped suite its own. None for a file that is to be read."""
+    found: dict[str, Source | None] = {}
     for name in names:
-        programs = programs_in(name)
-        found += [name] if programs is None else map(str, programs)
+        cases = cases_in(name)
+        found |= {name: None} if cases is None else {case.source.name: case.source for case in cases}
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,15 +52,22 @@ class _Draw:
 
     def __init__(self, parameter: Node, domains: list[Domain], rng: np.random.Generator) -> None:
         self.parameter, self.domains, self.rng = parameter, domains, rng
-        type_ = parameter.type
-        self.dtype = DTYPES[type_.dtype]
-        origin, self.size = extent(type_)
+        self.dtype = DTYPES[parameter.type.dtype]
+        self.origin, self.size = extent(parameter.type)
+
+    @cached_property
+    def places(self) -> Values:
+        """Where each element lies in memory."""
+        type_ = self.parameter.type
         steps = (np.arange(n) * s for n, s in zip(type_.lens, type_.layout, strict=True))
         axes = np.meshgrid(*steps, indexing="ij", sparse=True)
-        self.places = sum(axes, np.zeros(type_.lens, np.int64)) - origin
+        return sum(axes, np.zeros(type_.lens, np.int64)) - self.origin
 
     def values(self) -> Values:
         memory = self._fresh(self.size)
+        type_ = self.parameter.type
+        if not self.domains and type_.member("packed"):  # no places are looked for in what may be gigabytes
+            return memory.reshape(type_.lens)
         for _ in range(ATTEMPTS):
             wrong = np.unique(self.places[~self._fine(memory[self.places])])
             if not wrong.size:

@@ -14,7 +14,7 @@ import genrw
 from genrw.codegen.hip.host_lane_loops import KEPT, Body, Line, Variable, lane_loops, straight
 from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.runtime.host import HostKernel, compile_host
-from genrw.measure.bench import suite
+from genrw.measure.cases import suite
 
 Array = npt.NDArray[Any]
 
@@ -187,7 +187,7 @@ def evaluate(expression: str, inputs: dict[str, Array], output: str, *, compiler
 
 def suite_kernels(target: str) -> list[tuple[str, KernelSource]]:
     """The kernels of the benchmark suite for a target, each with the name of its case."""
-    programs = [(path.stem, genrw.load(path, target=target)) for path in suite("gpu")]
+    programs = [(case.name, genrw.load(case.source.text, target=target)) for case in suite("gpu")]
     return [(case, kernel) for case, program in programs for kernel in program.kernels()]
 
 
