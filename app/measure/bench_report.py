@@ -11,9 +11,8 @@ from genrw.codegen.runtime.devices import GPU_SORTS, HostDevice, open_gpu
 from genrw.folders import PROGRAM
 from genrw.grammar.diagnostics import error
 from genrw.measure.bench import Bench, Figures, GpuBench, HostBench, as_json, behind, measure, slow, summary, table
-from genrw.measure.cases import suite
+from genrw.measure.cases import RANDOM, suite
 from genrw.measure.peers import NumpyPeers, Peers, TorchPeers
-from genrw.measure.random_cases import SUITE as RANDOM
 from genrw.measure.random_cases import random_cases
 from genrw.output import write_file, write_files
 from genrw.terminal import write, write_table

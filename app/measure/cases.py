@@ -22,6 +22,8 @@ from genrw.grammar.read import read_text
 from genrw.grammar.source import Source
 
 SUITES = Path(__file__).parents[1] / "suites"
+RANDOM = "random"
+"""The suite of programs that are not written down."""
 
 _TEMPLATE = f"{PROGRAM}.jinja"
 _TABLE, _QUICK_TABLE = "cases.toml", "quick.toml"
@@ -44,7 +46,8 @@ def suite(name: str, only: str | None = None, quick: bool = False) -> list[Bench
     cases = [_of_file(Path(name))] if Path(name).is_file() else cases_in(name, quick)
     if cases is None:
         raise error(
-            f"there is no suite `{name}`", remedy=f"name a program, a folder of programs, or {_shipped_names()}"
+            f"there is no suite `{name}`",
+            remedy=f"name a program, a folder of programs, or {_shipped_names()}, {RANDOM}",
         )
     found = [case for case in cases if only is None or only in case.name]
     if not found:
@@ -96,7 +99,15 @@ def _of_table(table: Path) -> Iterator[BenchCase]:
     except tomllib.TOMLDecodeError as problem:
         raise error(f"{table}: {problem}", remedy="write it as TOML") from None
     for network, layers in networks.items():
+        if not isinstance(layers, dict):
+            raise error(
+                f"{table}: `{network}` is no table of layers", remedy=f"write [{network}], and its layers below"
+            )
         for layer, row in layers.items():
+            if not isinstance(row, dict):
+                raise error(
+                    f"{table}: `{layer}` of `{network}` is no row", remedy=f"write {layer} = {{ {_KERNEL} = …, … }}"
+                )
             values = {key: value for key, value in row.items() if key != _KERNEL}
             kernel = row.get(_KERNEL, layer)
             name = "-".join([network, layer, *([kernel] if kernel != layer else []), _shape(values)])

@@ -19,11 +19,9 @@ from genrw.engine.ir.types import Type, packed_strides
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.read import read_text
 from genrw.grammar.source import Source
-from genrw.measure.cases import SUITES, BenchCase, template_environment
+from genrw.measure.cases import RANDOM, SUITES, BenchCase, template_environment
 
-SUITE = "random"
-
-_TABLE = SUITES / SUITE / "steps.toml"
+_TABLE = SUITES / RANDOM / "steps.toml"
 _LEAST_BYTES, _MOST_BYTES = 1 << 20, 1 << 28
 _TYPES = ("half",) * 4 + ("float",) * 4 + ("bf16",) * 3 + ("int8", "uint8", "int32")
 _FLOATS = ("half", "float", "bf16")
@@ -105,7 +103,7 @@ def random_case(seed: int, number: int) -> BenchCase:
 
 
 def _name(seed: int, number: int) -> str:
-    return f"{SUITE}-{seed}-{number}"
+    return f"{RANDOM}-{seed}-{number}"
 
 
 @dataclass(frozen=True)

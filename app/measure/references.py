@@ -7,6 +7,7 @@ inputs ahead, and compare results behind what is measured. Arrays go through fil
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -30,7 +31,8 @@ from genrw.runner import reference_run
 _FEW_CASES = 8
 """Up to so many cases, starting processes takes longer than they save."""
 _MOST_PROCESSES = 8
-_MEMORY = Path("/dev/shm")
+_MEMORY, _ROOM = Path("/dev/shm"), 8 << 30
+"""Where files lie in memory, and the bytes that have to be free there."""
 
 
 class References:
@@ -38,7 +40,7 @@ class References:
 
     def __init__(self, cases: Sequence[BenchCase], seed: int = 0) -> None:
         self.cases, self.seed = cases, seed
-        self.folder = tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None)
+        self.folder = tempfile.TemporaryDirectory(dir=_MEMORY if _has_room() else None)
         self.processes = min(_MOST_PROCESSES, max(1, (os.cpu_count() or 1) - 2)) if len(cases) > _FEW_CASES else 0
         self.pool: Executor = _pool(self.processes)
         self.drawn: dict[int, Future[None]] = {}
@@ -77,6 +79,10 @@ class References:
 
 def _pool(processes: int) -> Executor:
     return ProcessPoolExecutor(processes, mp_context=get_context("spawn")) if processes else _AtOnce()
+
+
+def _has_room() -> bool:
+    return _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free >= _ROOM
 
 
 class _AtOnce(Executor):
