@@ -172,6 +172,8 @@ def measure(
 ) -> tuple[float, list[Figures]]:
     """The copy's speed, in bytes per microsecond, and the figures of all cases; `done` is told those that are there, the
     latest last, and the copy's speed."""
+    if peers is not None:
+        peers.prepare(cases, bench.arch)
     speed = bench.copy_speed()
     figures: list[Figures] = []
     waiting: list[tuple[Figures, Future[str | None]]] = []

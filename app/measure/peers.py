@@ -3,10 +3,9 @@ as our kernels are."""
 
 from __future__ import annotations
 
-import importlib
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +15,7 @@ from genrw.codegen.runtime.array_layout import Array, from_memory, to_memory
 from genrw.engine.ir.dtypes import numpy_dtype
 from genrw.grammar.diagnostics import error
 from genrw.measure.cases import BenchCase
+from genrw.measure.compile_ahead import compile_ahead, compiled, imported_torch
 from genrw.measure.counterparts import Counterparts, Function
 from genrw.program import Program
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _GRAPH_RUNS = 20
 _WARM_RUNS = 3
-_MODE = "max-autotune-no-cudagraphs"
+_FEW_CASES = 8
+"""Up to so many cases, starting processes takes longer than they save."""
 
 Times = Mapping[str, float | str]
 """Microseconds of each way to do a case's work; the message where one fails."""
@@ -33,6 +34,9 @@ Times = Mapping[str, float | str]
 
 class Peers(Protocol):
     """Other libraries on the work of cases."""
+
+    def prepare(self, cases: Sequence[BenchCase], target: str) -> None:
+        """Do ahead what can be done for all cases together."""
 
     def __call__(self, case: BenchCase, loaded: Any) -> Times: ...
 
@@ -43,11 +47,15 @@ class TorchPeers:
     def __init__(self, path: Path, count: int) -> None:
         """GenrwError if PyTorch or the file is not there. `count` graphs are timed for each."""
         try:
-            self.torch = importlib.import_module("torch")
+            self.torch = imported_torch()
         except ImportError:
             raise error("PyTorch is not there to compare with", remedy="leave out --peers, or install torch") from None
-        self.counterparts = Counterparts(path)
+        self.path, self.counterparts = path, Counterparts(path)
         self.count = count
+
+    def prepare(self, cases: Sequence[BenchCase], target: str) -> None:
+        if len(cases) > _FEW_CASES:
+            compile_ahead(self.path, cases, target, "cuda")
 
     def __call__(self, case: BenchCase, loaded: GpuCase) -> Times:
         function = self.counterparts.of(case, loaded.program)
@@ -56,7 +64,7 @@ class TorchPeers:
         first = torch_arrays(self.torch, loaded.program, loaded.inputs, "cuda")
         sets = [first, *([tensor.clone() for tensor in first] for _ in loaded.sets[1:])]
         found: dict[str, float | str] = {}
-        for name, run in (("eager", function), ("torch.compile", self.torch.compile(function, mode=_MODE))):
+        for name, run in (("eager", function), ("torch.compile", compiled(self.torch, function))):
             try:
                 started = time.perf_counter()
                 run(*sets[0])
@@ -112,6 +120,9 @@ class NumpyPeers:
         """GenrwError if the file is not there. `count` calls are timed."""
         self.counterparts = Counterparts(path)
         self.count = count
+
+    def prepare(self, cases: Sequence[BenchCase], target: str) -> None:
+        pass
 
     def __call__(self, case: BenchCase, loaded: HostCase) -> Times:
         function = self.counterparts.of(case, loaded.program)
