@@ -89,3 +89,32 @@ def test_vector_width(type_: str, width: int) -> None:
 def test_tiled_kernel(lens: tuple[int, ...]) -> None:
     """Also where the last tiles are cut."""
     assert_right(transposed(*lens), schedule={"algo": "tile"})
+
+
+ELSEWHERE = {
+    "padded": "p = pad[pads={0, 1, 0, 1}](t)\nr = slice[axes={1}, starts={2}, ends={COLUMNS + 2}](p)",
+    "padded by what a tile is cut": "p = pad[pads={0, 0, 61, 61}](t)\nr = slice[axes={0, 1}, starts={1, 1}, ends={ROWS + 1, COLUMNS + 1}](p)",
+    "rolled": """a = slice[axes={0}, starts={3}, ends={ROWS}](t)
+        b = slice[axes={0}, starts={0}, ends={3}](t)
+        r = concat[axis=0](a, b)""",
+    "reversed": "r = reverse[axes={0}](t)",
+    "gathered": "k = @param:k -> int64{ROWS}\nr = gather[axis=0](t, k)",
+    "repeated": "a = slice[axes={0}, starts={1}, ends={2}](t)\nr = multibroadcast[out_lens={ROWS, COLUMNS}](a)",
+    "one for all": "a = slice[axes={0, 1}, starts={1, 2}, ends={2, 3}](t)\nr = multibroadcast[out_lens={ROWS, COLUMNS}](a)",
+    "at both places": "a = reverse[axes={1}](t)\nr = add(t, a)",
+    "turned again": """a = exp(t)
+        b = reshape[dims={COLUMNS, ROWS}](a)
+        u = transpose[permutation={1, 0}](b)
+        r = add(u, t)""",
+}
+
+
+@pytest.mark.parametrize("lens", [(64, 32), (67, 64), (67, 131)])
+@pytest.mark.parametrize("use", ELSEWHERE)
+def test_turned_operand_at_elements_of_others(use: str, lens: tuple[int, int]) -> None:
+    """A lane that needs a turned operand's element of another lane, maybe of another tile, reads it from the operand."""
+    text = f"x = @param:x -> float{{COLUMNS, ROWS}}\nt = transpose[permutation={{1, 0}}](x)\n{ELSEWHERE[use]}\ny = relu(r)\n@return(y)"
+    rows, columns = lens
+    for name, value in (("ROWS + 1", rows + 1), ("COLUMNS + 1", columns + 1), ("COLUMNS + 2", columns + 2)):
+        text = text.replace(name, str(value))
+    assert_right(text.replace("ROWS", str(rows)).replace("COLUMNS", str(columns)), schedule={"algo": "tile"})
