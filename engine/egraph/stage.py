@@ -185,6 +185,11 @@ class StageEngine:
         """The numbers of operands that terms can have."""
         return self.declared.arities
 
+    @property
+    def _widths(self) -> list[int]:
+        """The large ones among them."""
+        return sorted(k for k in self.arities if k > NARROW)
+
     # ---- declarations
 
     def _declare(self, needed: Needed) -> None:
@@ -398,6 +403,7 @@ class StageEngine:
                 if level == len(wide):
                     wide.append([])
                 wide[level].append(fields)
+        self.wide = sorted({len(n.operands) for module in batch.modules for n in module.nodes if len(n.operands) > NARROW})
         self._input(rows)
         self._load_terms(wide)
 
@@ -464,9 +470,11 @@ class StageEngine:
             # A step that changes nothing is the last.
             settled = not report.updated or len(report.iterations) < steps * len(self._sets(wide))
             asked = self._step(self._runs(ASKING, 1), answered, reports).updated
-            new = asked and self._answer(interner, answered)
+            tables = self.graph.freeze().functions if asked or self._widths else {}
+            new = asked and self._answer(tables, interner, answered)
+            self.wide = [k for k in self._widths if any(not row.subsumed for row in tables[constructor(k)].rows)]
             before, size = size, self._size()
-            if settled and not new and wide == self.wide:
+            if settled and not new and set(self.wide).issubset(wide):
                 return
             if time.monotonic() - started > self.limits.seconds:
                 raise _Ended(f"took more than {self.limits.seconds:.0f} s", slow=True)
@@ -493,11 +501,10 @@ class StageEngine:
         return [RULES, *(for_arity(RULES, k) for k in wide)]
 
     def _size(self) -> int:
-        """How many nodes there are; notes that, and in `wide` which of many operands."""
+        """How many nodes there are; notes that."""
         sizes = self._run(egg.PrintSize(self.encodings.spans(NOWHERE), None))[0].sizes
-        found = {name: size for name, size in sizes if name.startswith("N")}
-        self.wide = [k for k in sorted(self.arities) if k > NARROW and found.get(constructor(k))]
-        self._nodes, self._rows = sum(found.values()), sum(size for _, size in sizes)
+        self._nodes = sum(size for name, size in sizes if name.startswith("N"))
+        self._rows = sum(size for _, size in sizes)
         return self._nodes
 
     def _exhausted(
@@ -537,10 +544,9 @@ class StageEngine:
                 return rule
         return None
 
-    def _answer(self, interner: Interner, answered: GuardStatistics) -> bool:
+    def _answer(self, functions: Mapping[str, Any], interner: Interner, answered: GuardStatistics) -> bool:
         """Answer all new demands; says whether there were any answers."""
         rows: dict[str, list[str]] = {}
-        functions = self.graph.freeze().functions
         to_int = self.graph.value_to_i64
         for size in self.demand_sizes:
             asked = functions[demand_table(size)].rows

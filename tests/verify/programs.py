@@ -1145,6 +1145,15 @@ def _written_lower() -> dict[str, str]:
             a = add(t, r)
             f = exp(y)
             @return(a, f)""",
+        "elements_of_other_tiles": """
+            @module main [target=gfx942, schedule={algo=tile}]
+            x = @param:x -> float{131, 67}
+            t = transpose[permutation={1, 0}](x)
+            p = slice[axes={0}, starts={3}, ends={67}](t)
+            q = slice[axes={0}, starts={0}, ends={3}](t)
+            c = concat[axis=0](p, q)
+            r = add(t, c)
+            @return(r)""",
         "columns_in_steps": """
             @module main [target=gfx942, schedule={algo=subwave}]
             x = @param:x -> float{4100, 9}
