@@ -17,13 +17,15 @@ from typing import Any
 from genrw.engine.egraph.bindings import egg
 from genrw.engine.egraph.guard_evaluation import GuardEvaluator, GuardQuery, RuleUse, copied_from, taken_over
 from genrw.engine.egraph.native import native_condition, native_number
+from genrw.engine.egraph.operand_types import Piece, pieces
 from genrw.engine.egraph.recording import ATTRIBUTES, CLASS, OPERATOR, Recorded, Shape
 from genrw.engine.ir.interner import CONTEXT_MASK, Interner
 from genrw.engine.ir.types import TYPE_MEMBERS
 from genrw.engine.language.expr import free_names, member_uses
+from genrw.engine.library.arities import NARROW
 from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.library import Library, Operator, family_affixes
-from genrw.engine.library.variants import Variant, leaves
+from genrw.engine.library.variants import Variant, leaves, rest_places
 from genrw.engine.library.variants import nodes as pattern_nodes
 from genrw.grammar.diagnostics import error
 from genrw.grammar.expr_tree import Const, Expr, Name
@@ -57,7 +59,7 @@ class Encoded:
     is equal to it.
 
     The rules look up the members of `classes`, and if they `name` operators these by their numbers. `recorded` says where
-    they record their applications, if they do.
+    they record their applications, if they do; `pieces` are the operands whose types they look up together.
     """
 
     key: str
@@ -70,6 +72,7 @@ class Encoded:
     classes: set[str] = field(default_factory=set)
     names: bool = False
     recorded: Recorded | None = None
+    pieces: frozenset[Piece] = frozenset()
 
 
 class Spans:
@@ -136,6 +139,7 @@ class _Encoder:
         self.facts: list[Any] = []
         self.left = list(pattern_nodes(variant.left))
         self.inputs: dict[tuple[str, str], _Input] = {}
+        self.pieces: set[Piece] = set()
         self.attribute_sources: dict[str, tuple[int, str]] = {}
         self.constraints: list[tuple[int, str, Expr]] = []
         self.named = {n.binds: n for n in pattern_nodes(variant.right) if n.binds is not None}
@@ -209,7 +213,7 @@ class _Encoder:
         names = any(kind == "operator" for kind, _ in self.outputs)
         return Encoded(
             *(self.variant.key, self.number, commands, len(inputs), len(outs)),
-            *(self._answer, self.arities, self.members, names, record),
+            *(self._answer, self.arities, self.members, names, record, frozenset(self.pieces)),
         )
 
     @cached_property
@@ -392,8 +396,36 @@ class _Encoder:
             term = self.var(f"k:{name}")
         else:
             term = self.var(f"{kind}:{name}")
-            self.facts.append(self.eq(term, self.call(kind, self._value_var(name))))
+            self.facts += self._known(kind, name)
         self.inputs[(kind, name)] = _Input(kind, name, term)
+
+    def _known(self, fact: str, name: str) -> list[Any]:
+        """What says that a fact of a value is known, in a variable of its own: together with others for one of many
+        operands."""
+        if fact == TYPE and name in self._operand_pieces:
+            return self._known_together(*self._operand_pieces[name])
+        return [self.eq(self.var(f"{fact}:{name}"), self.call(fact, self._value_var(name)))]
+
+    @cached_property
+    def _operand_pieces(self) -> dict[str, tuple[Piece, list[str]]]:
+        """For the variables of a rest of many operands, the piece that each belongs to and all variables of that."""
+        found = {}
+        for node in self.left:
+            places = rest_places(node)
+            if len(node.operands) > NARROW and places:
+                names = list(places)
+                for piece in pieces(len(node.operands), list(places.values())):
+                    own, names = names[: piece.count], names[piece.count :]
+                    found |= {name: (piece, own) for name in own}
+        return found
+
+    def _known_together(self, piece: Piece, names: Sequence[str]) -> list[Any]:
+        """What says that the types of a piece of a term's operands are known, if that was not said before."""
+        if piece in self.pieces:
+            return []
+        self.pieces.add(piece)
+        types = [self.var(f"{TYPE}:{name}") for name in names]
+        return [egg.Fact(self.call(piece.table, *map(self._value_var, names), *types))]
 
     def _value_var(self, name: str) -> Any:
         for i, node in enumerate(self.left):

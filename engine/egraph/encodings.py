@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from operator import lt
 from typing import Any
 
-from genrw.engine.egraph.encode import ASKING, Encoded, Spans, encode
+from genrw.engine.egraph.encode import ASKING, TYPE, Encoded, Spans, constructor, encode
+from genrw.engine.egraph.operand_types import Piece
 from genrw.engine.egraph.operator_facts import RANGE_FACTS, encode_facts
 from genrw.engine.egraph.relevance import built_operators
 from genrw.engine.language.expr import member_uses
@@ -15,6 +16,7 @@ from genrw.engine.library.arities import NARROW, Arities, rest_counts
 from genrw.engine.library.library import Library, Operator
 from genrw.engine.library.variants import leaves, nodes, spelled
 from genrw.grammar.rw_tree import NumberPattern, RuleDecl
+from genrw.grammar.source import NOWHERE
 
 RULES = "rules"
 """The egglog ruleset that the rules are in."""
@@ -55,6 +57,7 @@ class Encodings:
         self._places: dict[str, int] = _placed(library.rules, len(self._operator_places), placed)
         self._rules: dict[Any, tuple[Encoded, ...]] = {}
         self._facts: dict[str, tuple[Encoded, ...]] = {}
+        self._pieces: dict[Piece, Encoded] = {}
         self.edited = before is not None
         self._origins = {rule.name: rule for rule in library.rules}
         if before is not None:
@@ -62,7 +65,7 @@ class Encodings:
 
     def _take_over(self, before: Encodings) -> None:
         """Keep what was encoded of rules of the same wording, at the same place in their order, and of operators."""
-        self._facts = before._facts
+        self._facts, self._pieces = before._facts, before._pieces
         same = {
             rule.name: origin
             for rule in self.library.rules
@@ -78,7 +81,7 @@ class Encodings:
 
     def current(self) -> set[Encoded]:
         """All that are encoded and that rules of the library have."""
-        return {e for several in (*self._rules.values(), *self._facts.values()) for e in several}
+        return {e for several in (*self._rules.values(), *self._facts.values(), self._pieces.values()) for e in several}
 
     def origin(self, rule: RuleDecl) -> RuleDecl:
         """The rule as it was when it was encoded: its text may have stood elsewhere."""
@@ -97,7 +100,7 @@ class Encodings:
         if any(_uses_ranges(rule) for rule in rules):
             present = [o for o in self.library.operators.values() if o.name in operators]
             encoded += [e for operator in present for e in self._facts_of(operator)]
-        return encoded
+        return encoded + [self._types_of(piece) for piece in sorted({p for e in encoded for p in e.pieces})]
 
     def _rule(self, rule: RuleDecl, arities: Arities, operators: frozenset[str]) -> Iterator[Encoded]:
         for direction, counts in enumerate(rest_counts(rule, self.library, arities, operators)):
@@ -128,6 +131,12 @@ class Encodings:
             first = self._operator_places[name] * _DEMANDS_EACH
             self._facts[name] = tuple(encode_facts(operator, first, self.library, self.spans, RULES))
         return self._facts[name]
+
+    def _types_of(self, piece: Piece) -> Encoded:
+        if piece not in self._pieces:
+            rule = piece.rule(constructor(piece.arity), for_arity(RULES, piece.arity), TYPE, self.spans(NOWHERE))
+            self._pieces[piece] = Encoded(rule.rule.name, piece.number, [rule])
+        return self._pieces[piece]
 
 
 def _numbers(place: int) -> tuple[int, int]:

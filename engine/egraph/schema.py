@@ -61,10 +61,11 @@ class Declared:
         return [*(egg.AddRuleset(sp, name) for name in alone.values()), *moved]
 
     def _relations(self, encoded: Sequence[Encoded], sp: Any) -> list[Any]:
-        """The tables of questions and answers that rules ask for and that are not there yet."""
+        """The tables of questions, answers and operands' types that rules need and that are not there yet."""
         asking = [e for e in encoded if e.answer is not None]
-        wanted = {demand_table(e.inputs): e.inputs for e in asking}
-        wanted |= {answer_table(e.inputs, e.outputs): e.inputs + e.outputs for e in asking}
+        wanted = {demand_table(e.inputs): ["i64"] * (1 + e.inputs) for e in asking}
+        wanted |= {answer_table(e.inputs, e.outputs): ["i64"] * (1 + e.inputs + e.outputs) for e in asking}
+        wanted |= {piece.table: piece.sorts for e in asking for piece in e.pieces}
         missing = sorted(wanted.keys() - self._tables)
         self._tables.update(missing)
-        return [egg.Relation(sp, name, ["i64"] * (wanted[name] + 1)) for name in missing]
+        return [egg.Relation(sp, name, wanted[name]) for name in missing]

@@ -403,7 +403,9 @@ class StageEngine:
                 if level == len(wide):
                     wide.append([])
                 wide[level].append(fields)
-        self.wide = sorted({len(n.operands) for module in batch.modules for n in module.nodes if len(n.operands) > NARROW})
+        self.wide = sorted(
+            {len(n.operands) for module in batch.modules for n in module.nodes if len(n.operands) > NARROW}
+        )
         self._input(rows)
         self._load_terms(wide)
 

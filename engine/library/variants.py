@@ -23,6 +23,9 @@ from genrw.grammar.rw_tree import (
 POSITION = "position"
 """What stands for an operand's place in a template that is mapped over operands."""
 
+_OF_REST = "#"
+"""Stands between a rest variable's name and the place of one of its operands."""
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -102,7 +105,13 @@ def nodes(pattern: Pattern) -> Iterator[OpPattern]:
 
 def element_name(rest: str, position: int) -> str:
     """The variable that stands for one of several rest operands."""
-    return f"{rest}#{position}"
+    return f"{rest}{_OF_REST}{position}"
+
+
+def rest_places(pattern: OpPattern) -> dict[str, int]:
+    """The variables of a spelled pattern that stand for its rest operands, with the places of these."""
+    found = enumerate(pattern.operands)
+    return {o.name: place for place, o in found if isinstance(o, VarPattern) and _OF_REST in o.name}
 
 
 def _spell(variant: Variant, rest: str, count: int) -> Variant:
