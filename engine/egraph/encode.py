@@ -416,7 +416,7 @@ class _Encoder:
                 names = list(places)
                 for piece in pieces(len(node.operands), list(places.values())):
                     own, names = names[: piece.count], names[piece.count :]
-                    found |= {name: (piece, own) for name in own}
+                    found |= dict.fromkeys(own, (piece, own))
         return found
 
     def _known_together(self, piece: Piece, names: Sequence[str]) -> list[Any]:
