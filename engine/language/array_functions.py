@@ -305,6 +305,17 @@ def _concat(axis: int, *xs: Value) -> Array:
     return Array(tensors.concat(axis, [part.values for part in parts]), *dtypes)
 
 
+def _sum_of_products(x: Value, y: Value, axes: Any) -> Array:
+    a, b = _array("sum_of_products", x), _array("sum_of_products", y)
+    if a.dtype != b.dtype or a.values.dtype.kind not in _NUMBERS:
+        raise Misuse(f"`sum_of_products` takes two tensors of one type of numbers, not of {a.dtype} and {b.dtype}")
+    try:
+        return Array(tensors.sum_of_products(a.values, b.values, axes), a.dtype)
+    except ValueError:
+        shapes = f"{tensors.shown(a.values.shape)} and {tensors.shown(b.values.shape)}"
+        raise Misuse(f"lens {shapes} do not broadcast") from None
+
+
 def _movements() -> list[Function]:
     def moving(signature: str, compute: Callable[..., Values], doc: str) -> Function:
         return declare(signature, _moving(signature.split("(")[0], compute), doc)
@@ -330,6 +341,16 @@ def _movements() -> list[Function]:
             "slice(x: any, axes: ints, starts: ints, ends: ints, steps: ints?) -> any",
             tensors.slice_,
             "A part of a tensor; negative starts and ends count from the end, all are clamped.",
+        ),
+        moving(
+            "windows(x: any, axes: ints, lengths: ints, strides: ints?, dilations: ints?) -> any",
+            tensors.windows,
+            "The windows over some axes; the places in a window are axes of their own before the first of these.",
+        ),
+        declare(
+            "sum_of_products(x: any, y: any, axes: ints) -> any",
+            _sum_of_products,
+            "The products of two tensors, summed along axes, which stay with length 1.",
         ),
         moving("transpose(x: any, perm: ints) -> any", tensors.transpose, "Axis i is the operand's axis perm[i]."),
         moving("broadcast_to(x: any, lens: ints) -> any", tensors.broadcast_to, "Repeated to fill a shape."),

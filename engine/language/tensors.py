@@ -124,6 +124,44 @@ def slice_(x: Values, axes: Lens, starts: Lens, ends: Lens, steps: Lens | None =
     return x[tuple(parts)]
 
 
+def windows(x: Values, axes: Lens, lengths: Lens, strides: Lens | None = None, dilations: Lens | None = None) -> Values:
+    """The windows over some axes: the places in a window are axes of their own before the first of `axes`."""
+    ones = (1,) * len(axes)
+    strides, dilations = strides or ones, dilations or ones
+    if not axes or list(axes) != sorted(set(axes)) or axes[0] < 0 or axes[-1] >= x.ndim:
+        raise Misuse(f"windows lie along axes in ascending order, not along {shown(axes)} of {x.ndim}")
+    if not len(axes) == len(lengths) == len(strides) == len(dilations) or min(*lengths, *strides, *dilations) < 1:
+        raise Misuse("windows have a length, a stride and a dilation above 0 for each axis")
+    lens, steps = list(x.shape), list(x.strides)
+    for axis, length, stride, dilation in zip(axes, lengths, strides, dilations, strict=True):
+        lens[axis] = (x.shape[axis] - (length - 1) * dilation - 1) // stride + 1
+        if lens[axis] < 1:
+            raise Misuse(f"windows of {shown(lengths)} are larger than a tensor of lens {shown(x.shape)}")
+        steps[axis] *= stride
+    inside = [x.strides[axis] * dilation for axis, dilation in zip(axes, dilations, strict=True)]
+    first = axes[0]
+    shape, jumps = (*lens[:first], *lengths, *lens[first:]), (*steps[:first], *inside, *steps[first:])
+    return np.lib.stride_tricks.as_strided(x, shape, jumps, writeable=False)
+
+
+# ---- products
+
+
+def sum_of_products(x: Values, y: Values, axes: Lens) -> Values:
+    """The products of two tensors that broadcast, summed along axes, which stay with length 1; none of them is stored."""
+    rank = max(x.ndim, y.ndim)
+    axes = normalise_axes(axes, rank)
+    pair = [v.reshape((1,) * (rank - v.ndim) + v.shape) for v in (x, y)]
+    lens = np.broadcast_shapes(pair[0].shape, pair[1].shape)
+    summed = affordable(tuple(1 if d in axes else n for d, n in enumerate(lens)))
+    long = [[d for d in range(rank) if v.shape[d] > 1 or lens[d] == 1] for v in pair]
+    operands = [v.reshape([v.shape[d] for d in dims]) for v, dims in zip(pair, long, strict=True)]
+    kept = [d for d in range(rank) if d not in axes]
+    with np.errstate(all="ignore"):
+        result = np.einsum(operands[0], long[0], operands[1], long[1], kept, optimize=True)
+    return np.asarray(result, x.dtype).reshape(summed)
+
+
 # ---- joining and shaping
 
 

@@ -41,6 +41,8 @@ class AttributeDraw:
         hint: Any = None,
     ) -> Any:
         """A value for an attribute of an operation on such operands, whose attributes so far are `known`."""
+        if hint is None:
+            hint = self._usual(decl, operator, operands, known)
         if hint is not None and decl.type != "any" and self.random.random() < _HINTED:
             return self._near(hint, decl)
         lens = next((t.lens for t in operands if t.sort == "tensor"), self.lens)
@@ -143,6 +145,18 @@ class AttributeDraw:
 
     # ---- near an example
 
+    def _usual(
+        self, decl: AttributeDecl, operator: Operator, operands: Sequence[Type], known: Mapping[str, Any]
+    ) -> Any:
+        """The list that an attribute is where nobody gives it; None where there is none: lists have to fit operands."""
+        default = operator.defaults.get(decl.name)
+        if default is None or decl.type != "ints" or not operands:
+            return None
+        try:
+            return default(environment(operator, None, tuple(known.items()), operands, {}, {}))
+        except (GenrwError, KeyError):
+            return None
+
     def _near(self, hint: Any, decl: AttributeDecl) -> Any:
         """What an example has, its long lengths shortened, now and then one number changed."""
         if isinstance(hint, tuple) and decl.type in ("ints", "axes"):
@@ -155,6 +169,13 @@ class AttributeDraw:
             value = self.shrunk.get(hint, hint)
             return value + self.random.choice((-1, 1, value)) if self.random.random() < 0.25 else value
         return hint
+
+
+def near_lens(random: Random, lens: Sequence[int]) -> tuple[int, ...]:
+    """Lengths of a tensor beside one of other lengths: the same axes, some of them shorter, or as long as another one."""
+    if not lens:
+        return ()
+    return tuple(random.choice((n, n, min(n, random.randint(1, 4)), random.choice(lens))) for n in lens)
 
 
 def within_domain(

@@ -17,7 +17,7 @@ from genrw.engine.library.library import Library, Operator
 from genrw.engine.library.sides import conditions
 from genrw.engine.library.variants import Variant, pattern_operators, variants
 from genrw.engine.programs.build import attribute_problem, complete, input_node
-from genrw.engine.verify.attributes import NUMBERS, AttributeDraw, within_domain
+from genrw.engine.verify.attributes import NUMBERS, AttributeDraw, near_lens, within_domain
 from genrw.engine.verify.choices import Choices
 from genrw.engine.verify.examples import Hint, example_modules, hints
 from genrw.engine.verify.facts import Facts
@@ -420,7 +420,10 @@ class _Draw:
         elif chance < 0.3:
             lens = tuple(random.randint(1, self.longest) for _ in range(random.randint(0, self.most_axes)))
         elif chance < 0.33 and lens:
-            lens = tuple(0 if d == 0 else n for d, n in enumerate(lens))
+            none = random.randrange(len(lens))
+            lens = tuple(0 if d == none else n for d, n in enumerate(lens))
+        elif chance < 0.4:
+            lens = near_lens(random, lens)
         strides = self.attributes.strides(lens) if lens and random.random() < 0.25 else None
         return Type("tensor", dtype, lens, strides)
 

@@ -17,7 +17,7 @@ from genrw.engine.language.expr_walk import walk
 from genrw.engine.library.infer import TypeProblem, infer, is_variable, show
 from genrw.engine.library.library import Library, Operator
 from genrw.engine.programs.build import complete
-from genrw.engine.verify.attributes import AttributeDraw, within_domain
+from genrw.engine.verify.attributes import AttributeDraw, near_lens, within_domain
 from genrw.engine.verify.sides import coerced
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Const
@@ -407,6 +407,8 @@ class Writer:
             elif decl.sort is not None and lens and self.random.random() < 0.5:
                 lens = tuple(self.random.choice((n, n, *SMALL)) for n in lens)
             return lens
+        if others and self.random.random() < 0.6:
+            return near_lens(self.random, others[0].lens)
         if not others and self.random.random() < 0.75:
             return self.lens
         lengths = _required(operator)
