@@ -264,16 +264,33 @@ def _backwards(op: OpDecl, definition: Definition, forwards: RuleDecl) -> RuleDe
     needed = {a.name for a in op.attributes} | ({op.family} if op.family is not None else set())
     if not needed <= told or not {o.name for o in op.operands} <= operands:
         return None
-    guard = reduce(_both, [*_conditions(op), *([forwards.guard] if forwards.guard is not None else [])], None)
+    computed: list[Expr] = []
+    left = _told_apart(term, computed)
+    guards = [*_conditions(op), *([forwards.guard] if forwards.guard is not None else []), *computed]
+    guard = reduce(_both, guards, None)
     return replace(
         forwards,
         name=f"{forwards.name}/reverse",
-        left=term,
+        left=left,
         right=forwards.left,
         guard=guard,
         replaces=False,
         doc=f"Recognises `{op.name}`.",
     )
+
+
+def _told_apart(term: OpPattern, computed: list[Expr]) -> OpPattern:
+    """The term with any value for each attribute that is computed, and what each has to be: only of operands that the
+    operator may have can that be told."""
+    attributes = []
+    for attribute in term.attributes:
+        if not isinstance(attribute.value, Const | Name | None):
+            name = Name(f"_computed{len(computed)}", span=attribute.span)
+            computed.append(Compare((name, attribute.value), ("==",), span=attribute.span))
+            attribute = replace(attribute, value=name)
+        attributes.append(attribute)
+    operands = tuple(_told_apart(p, computed) if isinstance(p, OpPattern) else p for p in term.operands)
+    return replace(term, attributes=tuple(attributes), operands=operands)
 
 
 def _computed(op: OpDecl) -> Iterable[Expr]:

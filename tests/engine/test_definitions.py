@@ -281,3 +281,28 @@ op a[n: int](x: T) -> T where T: real
     assert print_rw(parse_rw(text)) == text
     assert format_rw(text) == text
     assert format_rw(text.replace("  is", "     is").replace(", ", ",")) == text
+
+
+def test_a_term_whose_attributes_cannot_be_computed_is_not_recognised(tmp_path: Path) -> None:
+    """Shapes of what an operator does not take are no error: the term is something else."""
+    rules = """
+/// What has pairs: the sums of these.
+op pair_sums(x: T tensor) -> tensor(T, halved(x.lens)) where T: number
+  at simplify
+  requires x.rank > 0 and x.lens[-1] % 2 == 0 "{x} has no pairs"
+  is reshape[dims=halved(x.lens)](reduce_{sum}[axes=[x.rank]](reshape[dims=concat(halved(x.lens), [2])](x)))
+  cost 0.1
+
+let halved(lens) = concat(lens[:-1], [lens[-1] // 2])
+
+stage simplify
+
+/// Sums of pairs of one pair.
+rule pair_sums_of_two
+  pair_sums(x) when x.elements == 2
+  => reduce_{sum}[axes=[x.rank - 1]](x)
+"""
+    program = "x = @param:x -> float{}\na = reshape[dims={1, 1}](x)\nb = reduce_sum[axes={0}](a)\ny = reshape[dims={}](b)\n"
+    assert "pair_sums" not in operators(tmp_path, rules, program + "@return(y)\n")
+    pairs = "x = @param:x -> float{3, 8}\na = reshape[dims={3, 4, 2}](x)\nb = reduce_sum[axes={2}](a)\n"
+    assert "pair_sums" in operators(tmp_path, rules, pairs + "y = reshape[dims={3, 4}](b)\n@return(y)\n")
