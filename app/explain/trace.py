@@ -118,7 +118,11 @@ def _cutting_rules(module: Module, lowered: Program) -> tuple[str, ...]:
     """The rules by which the kernels of a program make their values."""
     library = lowered.library
     survived = lowered.trace.survived
-    return tuple(r.name for r in library.rules if is_of_places(r, library) and module.name in survived.get(r.name, ()))
+    return tuple(
+        r.name
+        for r in library.rules
+        if (r.alternative or is_of_places(r, library)) and module.name in survived.get(r.name, ())
+    )
 
 
 # ---- steps
