@@ -14,6 +14,7 @@ from genrw.measure import bench, gpu_case
 from genrw.measure.bench import Figures, behind, slow, summary
 from genrw.measure.cases import suite
 from genrw.measure.gpu_case import GpuCase
+from genrw.measure.host_case import HostCase
 
 SUM = "x = @param:x -> float{8, 32}\ny = reduce_sum[axes={1}](x)\n@return(y)\n"
 ADD = "a = @param:a -> half{64}\nb = @param:b -> half{64}\ny = add(a, b)\n@return(y)\n"
@@ -223,3 +224,13 @@ def test_random_programs(genrw: Command, tmp_path: Path) -> None:
     assert again.out.splitlines()[2].split()[:2] == result.out.splitlines()[2].split()[:2]
     result = genrw("bench", "random", "--device", "host", "--count", 2, "--only", "x")
     assert (result.status, "none of 2 random programs" in result.err) == (2, True)
+
+
+def test_launches_are_repeated_on_memory_that_stays() -> None:
+    """A program of two kernels, launched twice, writes what one run writes; inputs are as they were."""
+    text = "x = @param:x -> float{8, 32}\na = reduce_sum[axes={0}](x)\nb = mul(x, a)\ny = reduce_max[axes={1}](b)\n@return(y)\n"
+    case = HostCase(api.load(text, target="host"), "two")
+    before = {name: array.copy() for name, array in case.inputs.items()}
+    assert len(case.times(2)) == 2
+    assert case.check() is None
+    assert all((case.inputs[name] == array).all() for name, array in before.items())
