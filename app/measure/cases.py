@@ -109,7 +109,7 @@ def _of_table(table: Path) -> Iterator[BenchCase]:
                     f"{table}: `{layer}` of `{network}` is no row", remedy=f"write {layer} = {{ {_KERNEL} = …, … }}"
                 )
             values = {key: value for key, value in row.items() if key != _KERNEL}
-            kernel = row.get(_KERNEL, layer)
+            kernel = str(row.get(_KERNEL, layer))
             name = "-".join([network, layer, *([kernel] if kernel != layer else []), _shape(values)])
             yield BenchCase(name, Source(name, _filled(table, name, kernel, values)), kernel, values)
 
@@ -125,7 +125,9 @@ def _filled(table: Path, name: str, kernel: str, values: Mapping[str, Any]) -> s
     path = table.parent / f"{kernel}{_TEMPLATE}"
     if not path.is_file():
         kernels = ", ".join(sorted(p.name.removesuffix(_TEMPLATE) for p in table.parent.glob(f"*{_TEMPLATE}")))
-        raise error(f"{table}: `{name}` is of the kernel `{kernel}`, which {path.name} is missing for", remedy=kernels)
+        raise error(
+            f"{table}: `{name}` is of the kernel `{kernel}`: there is no {path.name}", remedy=f"kernels are {kernels}"
+        )
     template, open_names = _template(path)
     if open_names != values.keys():
         named = ", ".join(sorted(open_names))

@@ -33,7 +33,7 @@ _COMPILER_THREADS = "2"
 def imported_torch() -> Any:
     """PyTorch, whose compiler does not remember which configurations were the fastest. ImportError without it."""
     torch = importlib.import_module("torch")
-    config = importlib.import_module("torch._inductor.config")
+    config: Any = importlib.import_module("torch._inductor.config")
     if hasattr(config, "autotune_local_cache"):
         config.autotune_local_cache = False
     return torch

@@ -234,7 +234,7 @@ class _Asked:
             "other_type": self.choices.one([t for t in _FLOATS if t != self.type.dtype]),
             "length": lens.__getitem__,
             "full": lambda dtype=self.type.dtype: self.writer._input(dtype, lens, strided=True),
-            "row": lambda dtype=self.type.dtype: self.writer._input(dtype, lens[-1:]),
+            "last_row": lambda dtype=self.type.dtype: self.writer._input(dtype, lens[-1:]),
             "column": lambda: self.writer._input(self.type.dtype, (*lens[:-1], 1)),
             "indices": lambda axis: self.writer._input("int64", (max(1, lens[axis] // 2),)),
         }
