@@ -187,12 +187,18 @@ class FusionGraph:
 
 
 class _Below(dict[Need, "tuple[Need, ...] | None"]):
-    """What values need in kernels of one space, found out once."""
+    """What values need in kernels of one space, found out once.
+
+    What is made of an accumulator that cannot be made at a place cannot be made there either: accumulators are not loaded.
+    """
 
     def __init__(self, graph: FusionGraph, space: int) -> None:
         super().__init__()
         self.graph, self.space = graph, space
 
     def __missing__(self, need: Need) -> tuple[Need, ...] | None:
-        found = self[need] = self.graph.needed(self.space, *need)
+        found = self.graph.needed(self.space, *need)
+        if found is not None and any(self.graph.held[below[0]] and self[below] is None for below in found):
+            found = None
+        self[need] = found
         return found

@@ -10,12 +10,17 @@ import genrw
 from genrw.main import execute
 
 RULES = """
-/// Memory so slow that small rows are worth two kernels.
+/// Workgroups so small, and launches so cheap, that small rows are worth two kernels.
 target slow : cdna
   arch "gfx942"
-  compute_units 304
-  bandwidth_gbs 1
+  block_sizes [64]
+  default_block 64
+  register_elements 4
+  compute_units 64
+  bandwidth_gbs 1000
   gflops 100000
+  latency_us 10
+  launch_us 0.001
 
 /// Two fields, the result of both.
 monoid logsumexp
@@ -102,3 +107,18 @@ def test_the_work_of_two_kernels_is_predicted_to_take_less_than_that_of_one(fold
     path = program(folder, "logsumexp", "float{4, 4194304}", "{1}")
     split = genrw.load(path, rules=[folder], target="gfx942")
     assert len(split.lower("fuse").modules) == 2
+
+
+@pytest.mark.parametrize("op", ["logsumexp", "summary", "argmax", "average"])
+@pytest.mark.parametrize(
+    "after", ["pad[pads={2, 1, 1, 0}](y)", "transpose[permutation={1, 0}](y)", "reverse[axes={0}](y)"]
+)
+def test_what_moves_a_split_fold_reads_its_result(folder: Path, op: str, after: str) -> None:
+    """Accumulators are in no memory that another kernel could read them from."""
+    path = folder / "p.gen"
+    path.write_text(
+        f"x = @param:x -> float{{3, 16384}}\nf = reduce_{op}[axes={{1}}](x)\ny = abs(f)\nz = {after}\n@return(z)\n"
+    )
+    fused = genrw.load(path, rules=[folder], target="slow").lower("fuse")
+    assert len(fused.modules) >= 2
+    assert execute(["run", str(path), "--rules", str(folder), "--target", "slow", "--check"]) == 0
