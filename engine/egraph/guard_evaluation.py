@@ -219,7 +219,7 @@ class GuardEvaluator:
             find = self._type_finder(item)
             return lambda env, interner: interner.type_id(find(env, interner))
         make = self._attributes_maker(item)
-        return lambda env, interner: interner.attributes_id(env["context number"] >> 32, make(env))
+        return lambda env, interner: interner.attributes_id(interner.place(env["context number"]), make(env))
 
     def _operator_name(self, pattern: OpPattern, env: Mapping[str, Any]) -> str:
         if pattern.family is None:

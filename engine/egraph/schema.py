@@ -20,11 +20,12 @@ class Declared:
     """
 
     def __init__(self, arities: frozenset[int], apart: bool) -> None:
-        """`arities` are the numbers of operands for which there are tables."""
+        """`arities` are the numbers of operands for which there are tables; the other `tables` go by name, with the numbers
+        of their columns."""
         self.arities, self.apart = arities, apart
         self.classes: set[str] = set()
         self.named = False
-        self._tables: set[str] = set()
+        self.tables: dict[str, int] = {}
         self._rules: dict[Encoded, dict[str, str]] = {}
         self._generation = 0
 
@@ -66,6 +67,6 @@ class Declared:
         wanted = {demand_table(e.inputs): ["i64"] * (1 + e.inputs) for e in asking}
         wanted |= {answer_table(e.inputs, e.outputs): ["i64"] * (1 + e.inputs + e.outputs) for e in asking}
         wanted |= {piece.table: piece.sorts for e in asking for piece in e.pieces}
-        missing = sorted(wanted.keys() - self._tables)
-        self._tables.update(missing)
+        missing = sorted(wanted.keys() - self.tables.keys())
+        self.tables.update((name, len(wanted[name])) for name in missing)
         return [egg.Relation(sp, name, wanted[name]) for name in missing]

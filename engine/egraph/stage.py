@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from genrw.engine.egraph.bindings import egg
+from genrw.engine.egraph.clearing import CLEAR, clearing
 from genrw.engine.egraph.encode import (
     ACTIVE,
     ASKING,
@@ -44,7 +45,8 @@ _LOAD = "load"
 ITERATIONS_A_STEP = 8
 _CALM_GROWTH = 1.5
 _NODES_LEFT = 2000
-"""How many nodes may stay until the next run clears them away. Clearing takes time, which a single run then saves."""
+"""How many nodes may stay until the next run clears them away, which takes time that a single run then saves; and how many
+that cannot be deleted may stay at all."""
 _MOST_READ = 2_000_000
 """Rows of an e-graph that is still read where it was not finished: Python takes more memory for them than egglog."""
 _SUSPECTS = 4
@@ -53,6 +55,11 @@ _SECONDS_FOR_SUSPECTS = 10.0
 _ALL: Mapping[int, str] = {}
 _LOADED_FACTS = ("ty", "depth", "uses", "fold", "order", "varies")
 """What is known of each node of a program, in the order of the columns of its row."""
+_MERGES = {
+    **{"ty": "min", "depth": "min", "uses": "max", "fold": "min", "order": "min", "varies": "min"},
+    **{"lo": "max", "hi": "min", "pow2": "max", "size": "min"},
+}
+"""The facts, and which of two about one class is kept."""
 _COMMUTATIVE = "commutative"
 """The class of the operators whose operands may stand in either order, beside those that rules name."""
 
@@ -85,6 +92,14 @@ class _Ended(Exception):
 
     why: str
     slow: bool = False
+
+
+@dataclass(frozen=True)
+class _Size:
+    """How many nodes an e-graph has, and how many rows all its tables."""
+
+    nodes: int = 0
+    rows: int = 0
 
 
 @dataclass
@@ -176,8 +191,10 @@ class StageEngine:
         self._folder: _Folder | None = None
         self.wide: list[int] = []
         self._outdated = outdated
-        self._nodes = self._rows = 0
-        self._pushed = self._used = False
+        self._size = _Size()
+        self._pushed = self._used = self._clears = False
+        self._contexts = 0
+        self._left = _Size()
         self._served: set[Hashable] = set()
 
     @property
@@ -219,11 +236,11 @@ class StageEngine:
         self._folder, self.folder, self.graph = outdated._folder, outdated.folder, outdated.graph
         self.declared, outdated.declared = outdated.declared, Declared(frozenset(), False)
         outdated._served.clear()
-        self._pushed = self._used = False
+        self._pushed = self._used = self._clears = False
 
     def _begin(self, arities: frozenset[int], encoded: Sequence[Encoded]) -> None:
         """A fresh e-graph."""
-        self._pushed = self._used = False
+        self._pushed = self._used = self._clears = False
         self._folder = _Folder()
         self.folder = self._folder.name
         self.graph = egg.EGraph(fact_directory=self.folder)
@@ -247,9 +264,7 @@ class StageEngine:
             egg.AddRuleset(sp, _LOAD),
             *(egg.AddRuleset(sp, n) for n in rulesets(arities)),
         ]
-        merges = {"ty": "min", "depth": "min", "uses": "max", "fold": "min", "order": "min", "varies": "min"}
-        merges |= {"lo": "max", "hi": "min", "pow2": "max", "size": "min"}
-        for name, merge in merges.items():
+        for name, merge in _MERGES.items():
             commands.append(egg.FunctionCommand(sp, name, egg.Schema(["T"], "i64"), egg.Call(sp, merge, [old, new])))
         commands += self._load_rules(sp, arities) + _number_facts(sp) + _numbers_alone(sp, arities)
         return [*commands, _either_order(sp)]
@@ -312,9 +327,9 @@ class StageEngine:
             return self._read(interner, ids, answered)
         except _Ended as problem:
             ended = problem
-            graph = self._read(interner, ids, answered) if self._rows <= _MOST_READ else None
+            graph = self._read(interner, ids, answered) if self._size.rows <= _MOST_READ else None
         finally:
-            if self._nodes > _NODES_LEFT:
+            if self._size.nodes > _NODES_LEFT:
                 self._pop()
         raise self._exhausted(ended, graph, reports, batch)
 
@@ -333,7 +348,8 @@ class StageEngine:
         self._provide(batch.modules)
         self._empty()
         self._used = True
-        return Interner(list(batch.contexts)), _number_nodes(batch.modules)
+        first, self._contexts = self._contexts, self._contexts + len(batch.contexts)
+        return Interner(list(batch.contexts), first), _number_nodes(batch.modules)
 
     def _provide(self, modules: Sequence[Module]) -> None:
         """Declare what the terms of modules need, if the e-graph does not have it."""
@@ -353,16 +369,39 @@ class StageEngine:
             self._empty()
 
     def _empty(self) -> None:
-        """A copy of the e-graph with rules and nothing else, to be used once."""
+        """An e-graph with rules and nothing else that a run could meet, to be used once."""
+        if self._used and self._deletes:
+            self._delete()
         if self._used:
             self._pop()
         if not self._pushed:
             self._run(egg.Push(1))
             self._pushed = True
+            self._contexts, self._left = 0, _Size()
 
     def _pop(self) -> None:
+        """Go back to the copy that was made before the first run."""
         self._run(egg.Pop(self.encodings.spans(NOWHERE), 1))
-        self._pushed = self._used = False
+        self._pushed = self._used = self._clears = False
+
+    @property
+    def _deletes(self) -> bool:
+        """Can the rows of the last runs be deleted, all but a few?"""
+        return not (self.watched or self.encodings.recorded or self._left.nodes > _NODES_LEFT)
+
+    def _delete(self) -> None:
+        """Delete what the last run left."""
+        sp = self.encodings.spans(NOWHERE)
+        if not self._clears:
+            terms = {constructor(k): k + 2 for k in sorted(self.arities)}
+            functions = {**terms, "Num": 1, "node": 1, **dict.fromkeys(_MERGES, 1)}
+            loaded = {f"program{k}": 3 + len(_LOADED_FACTS) + k for k in sorted(self.arities) if k <= NARROW}
+            relations = {**loaded, "why": 2, "numbers": 2, **self.declared.tables}
+            self._run(*clearing(functions, relations, sp))
+            self._clears = True
+        self._run(egg.RunSchedule(egg.Run(sp, egg.RunConfig(CLEAR))))
+        self._left = self._measured()
+        self._used = False
 
     def _load(self, batch: _Batch, interner: Interner, ids: Mapping[int, int]) -> None:
         number_op = self.library.boundary("number").name
@@ -460,14 +499,14 @@ class StageEngine:
         What rules ask is gathered after each step and not in its iterations, most of which would find nothing new to ask.
         """
         started, memory = time.monotonic(), _memory()
-        before = size = self._size()
+        before = size = self._measure()
         for _ in range(self.limits.rounds):
             wide = self.wide
             # What grows fast is watched closely: memory could be gone before the next look.
             steps = 1 if size > _CALM_GROWTH * before else ITERATIONS_A_STEP
             report = self._step(self._runs("", steps), answered, reports)
             if _memory() - memory > self.limits.memory:
-                self._size()
+                self._measure()
                 raise _Ended(f"took more than {self.limits.memory / (1 << 20):.0f} MiB of memory")
             # A step that changes nothing is the last.
             settled = not report.updated or len(report.iterations) < steps * len(self._sets(wide))
@@ -475,7 +514,7 @@ class StageEngine:
             tables = self.graph.freeze().functions if asked or self._widths else {}
             new = asked and self._answer(tables, interner, answered)
             self.wide = [k for k in self._widths if any(not row.subsumed for row in tables[constructor(k)].rows)]
-            before, size = size, self._size()
+            before, size = size, self._measure()
             if settled and not new and set(self.wide).issubset(wide):
                 return
             if time.monotonic() - started > self.limits.seconds:
@@ -502,12 +541,16 @@ class StageEngine:
         """The rulesets for where there are terms of some large numbers of operands."""
         return [RULES, *(for_arity(RULES, k) for k in wide)]
 
-    def _size(self) -> int:
-        """How many nodes there are; notes that."""
+    def _measure(self) -> int:
+        """How many nodes there are that earlier runs did not leave; notes that."""
+        size = self._measured()
+        self._size = _Size(size.nodes - self._left.nodes, size.rows - self._left.rows)
+        return self._size.nodes
+
+    def _measured(self) -> _Size:
+        """How large the e-graph is."""
         sizes = self._run(egg.PrintSize(self.encodings.spans(NOWHERE), None))[0].sizes
-        self._nodes = sum(size for name, size in sizes if name.startswith("N"))
-        self._rows = sum(size for _, size in sizes)
-        return self._nodes
+        return _Size(sum(n for name, n in sizes if name.startswith("N")), sum(n for _, n in sizes))
 
     def _exhausted(
         self, ended: _Ended, graph: EGraphSnapshot | None, reports: Sequence[Any], batch: _Batch
@@ -595,6 +638,8 @@ class StageEngine:
                     if text is None:
                         text = texts[op] = to_text(op)
                     node = ENode(text, to_int(attributes), tuple(map(class_number, operands)))
+                    if row.subsumed and interner.place(to_int(attributes)) < 0:
+                        continue
                     into = replaced if row.subsumed else classes
                     into.setdefault(class_number(row.output), []).append(node)
 

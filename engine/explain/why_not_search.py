@@ -208,7 +208,7 @@ class _Search:
                 )
             return found
         try:
-            env = {**self.graph.interner.context(match.context or 0), **match.values}
+            env = {**self._context(match), **match.values}
             fits = _list(self.library.scope.compile(wanted)(env)) == _list(value)
         except (GenrwError, KeyError):
             return match
@@ -225,9 +225,14 @@ class _Search:
         return any(self._holds(variant, {**env, **choice}, total) for choice in self._choices(variant, env))
 
     def _environment(self, match: _Match) -> dict[str, Any]:
-        context = self.graph.interner.context(match.context or 0)
+        context = self._context(match)
         values = {name: self._value(number) for name, number in match.classes.items()}
         return {**context, **values, **match.values}
+
+    def _context(self, match: _Match) -> Mapping[str, Any]:
+        """What rules may ask about the surroundings of what was matched."""
+        interner = self.graph.interner
+        return interner.context(interner.attributes_id(0, ()) if match.context is None else match.context)
 
     def _value(self, number: int) -> View:
         """A class as guards see it."""

@@ -22,11 +22,11 @@ class Interner:
 
     An attribute id holds the number of the kernel's context above its low 32 bits, so equal terms of two kernels never
     merge, and every rule can reach its kernel's target, schedule and space from any node. Attributes that are empty
-    have 0 there.
+    have 0 there. Contexts are counted from `first` on, so that nothing is equal to what an e-graph had before.
     """
 
-    def __init__(self, contexts: list[Mapping[str, Any]]) -> None:
-        self.contexts = contexts
+    def __init__(self, contexts: list[Mapping[str, Any]], first: int = 0) -> None:
+        self.contexts, self.first = contexts, first
         self._attribute_ids: dict[tuple[int, Any], int] = {}
         self._attributes: dict[int, Attributes] = {}
         self._type_ids: dict[Type, int] = {}
@@ -34,12 +34,14 @@ class Interner:
         self.inferred: dict[Any, Type] = {}
 
     def attributes_id(self, context: int, attributes: Attributes) -> int:
+        """The number of an operation's attributes in the kernel of a context, one of `contexts`."""
+        start = self.first + context << CONTEXT_SHIFT
         if not attributes:
-            return context << CONTEXT_SHIFT
+            return start
         key = (context, attributes_key(attributes))
         number = self._attribute_ids.get(key)
         if number is None:
-            number = (context << CONTEXT_SHIFT) + len(self._attribute_ids) + 1
+            number = start + len(self._attribute_ids) + 1
             self._attribute_ids[key] = number
             self._attributes[number] = attributes
         return number
@@ -49,7 +51,11 @@ class Interner:
 
     def context(self, number: int) -> Mapping[str, Any]:
         """The context of the kernel whose node has this attribute id."""
-        return self.contexts[number >> CONTEXT_SHIFT]
+        return self.contexts[self.place(number)]
+
+    def place(self, number: int) -> int:
+        """Which of the contexts that is."""
+        return (number >> CONTEXT_SHIFT) - self.first
 
     def type_id(self, type_: Type) -> int:
         number = self._type_ids.get(type_)
