@@ -22,6 +22,8 @@ _LEAST_GAIN = 1e-9
 _SWEEPS = 4
 _PARTNERS = 8
 _TAKERS = 3
+_LATER = 32
+"""So many values are looked at that might be stored in another one's place."""
 
 
 class Plan:
@@ -309,7 +311,7 @@ class _Improver:
         self.apart: set[tuple[int, int, int, int]] = set()
         self.refused: set[tuple[int, int, int, int, int]] = set()
         self.alike: dict[int, list[int]] = {}
-        self.candidates = [i for i in range(len(plan.graph.nodes)) if self._worth_storing(i)]
+        self.candidates = dict.fromkeys(i for i in range(len(plan.graph.nodes)) if self._worth_storing(i))
 
     def run(self) -> None:
         for _ in range(_SWEEPS):
@@ -334,7 +336,7 @@ class _Improver:
                 changed = (self._unstored(i) if i in self.plan.owner else self._stored(i) or self._parted(i)) or changed
         for i in sorted(self.plan.owner):
             if i in self.plan.owner:
-                changed = self._moved(i) or self._handed_over(i) or changed
+                changed = self._moved(i) or self._advanced(i) or self._handed_over(i) or changed
         return changed
 
     def _tried(self, i: int) -> bool:
@@ -404,6 +406,38 @@ class _Improver:
             return False
         others = [Kernel(space, (i,)) for space in spaces_of(self.graph, self.aligned, i) if space != kernel.space]
         return any(self.plan.change([k], [other]) for other in others)
+
+    def _advanced(self, i: int) -> bool:
+        """Store what the readers of a value make of it in its place, or beside it: else each of them makes that again,
+        and for each element of its space if the value is repeated there."""
+        plan = self.plan
+        k = plan.owner[i]
+        kernel = plan.kernel(k)
+        rated = []
+        for later in self._made_of(i):
+            makers = [plan.bodies[m] for m in plan.met[later] if later in plan.bodies[m].values]
+            loading = [body.loading(later) for body in makers]
+            saved = sum(body.time - time for body, time in zip(makers, loading, strict=True) if time is not None)
+            if saved <= _LEAST_GAIN or None in loading or not self._homes(later, kernel):
+                continue
+            kept = [o for o in kernel.outputs if o != i]
+            choices = [[*kernel.outputs, later]] if i in self.results else [[*kept, later], [*kernel.outputs, later]]
+            rated += [(saved, [k], Kernel(kernel.space, tuple(sorted(outputs)))) for outputs in choices]
+        return self._first(rated)
+
+    def _made_of(self, i: int) -> list[int]:
+        """The values worth storing that are made of a value element by element, and are not stored."""
+        graph = self.graph
+        found = [i]
+        for value in found:
+            found += [
+                user
+                for user in graph.users[value]
+                if graph.elements[user] == graph.elements[i] and user not in graph.fold_space and user not in found
+            ]
+            if len(found) > _LATER:
+                break
+        return [value for value in found[1:] if value in self.candidates and value not in self.plan.owner]
 
     def _handed_over(self, i: int) -> bool:
         """Store one of a kernel's values in another kernel."""

@@ -175,7 +175,8 @@ class DeclarationChecks:
         for requirement in op.requires:
             yield from self._names([requirement.condition], typed)
             for hole in holes(requirement.message):
-                if hole.partition(".")[0] not in typed:
+                base, _, member = hole.partition(".")
+                if base not in typed or (member and not member.isidentifier()):
                     remedy = "braces hold the name of an attribute or operand, or a member of one"
                     yield Diagnostic(f"the message names `{hole}`, which is nothing here", requirement.span, remedy)
         yield from self._names([op.cost, *(t.value for t in op.terms)], attributes)

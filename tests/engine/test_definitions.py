@@ -302,7 +302,9 @@ rule pair_sums_of_two
   pair_sums(x) when x.elements == 2
   => reduce_{sum}[axes=[x.rank - 1]](x)
 """
-    program = "x = @param:x -> float{}\na = reshape[dims={1, 1}](x)\nb = reduce_sum[axes={0}](a)\ny = reshape[dims={}](b)\n"
+    program = (
+        "x = @param:x -> float{}\na = reshape[dims={1, 1}](x)\nb = reduce_sum[axes={0}](a)\ny = reshape[dims={}](b)\n"
+    )
     assert "pair_sums" not in operators(tmp_path, rules, program + "@return(y)\n")
     pairs = "x = @param:x -> float{3, 8}\na = reshape[dims={3, 4, 2}](x)\nb = reduce_sum[axes={2}](a)\n"
     assert "pair_sums" in operators(tmp_path, rules, pairs + "y = reshape[dims={3, 4}](b)\n@return(y)\n")

@@ -567,12 +567,3 @@ def test_a_pinned_schedule_is_for_the_kernels_that_can_have_it() -> None:
     with pytest.raises(GenrwError) as caught:
         load(text, schedule={"algo": "flat"}).lower("schedule")
     assert "no legal schedule of module `k0` has algo=flat" in caught.value.diagnostics[0].message
-
-
-@pytest.mark.parametrize(
-    ("call", "operator"), [("dot(x, x)", "dot"), ("convolution[padding={1, 1}, group=2](x, x)", "convolution")]
-)
-def test_operators_of_a_later_step_are_named(call: str, operator: str) -> None:
-    with pytest.raises(GenrwError) as caught:
-        load(f"x = @param:x -> float{{1, 8, 8, 8}}\ny = {call}\n@return(y)\n")
-    assert caught.value.diagnostics[0].message.startswith(f"`{operator}` is not supported yet")
