@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,15 +13,13 @@ from lark import Token
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.expr import print_expr
 from genrw.grammar.expr_tree import Expr
-from genrw.grammar.gen import parse_attributes, parse_gen_slice
-from genrw.grammar.gen_tree import Attribute, File
 from genrw.grammar.moved import moved
 from genrw.grammar.parsing import Language, token_span
 from genrw.grammar.recovery import Brackets, Errors
 from genrw.grammar.rw_build import Draft, RwBuilder, Stage
-from genrw.grammar.rw_cut import CLAUSES, DECLARATIONS, Block, Cutter, Part
+from genrw.grammar.rw_cut import CLAUSES, DECLARATIONS, Cutter, Part
 from genrw.grammar.rw_print import print_declaration, print_pattern, print_rw
-from genrw.grammar.rw_tree import Declaration, Example, RuleDecl, RuleFile
+from genrw.grammar.rw_tree import Declaration, RuleDecl, RuleFile
 from genrw.grammar.source import Source, Span
 from genrw.grammar.wording import Group, Mistake, Wording, quoted
 
@@ -33,7 +31,7 @@ _MAX_DEPTH = 200
 def parse_expr(text: str, name: str = "<expr>") -> Expr:
     """One expression. Raises GenrwError if the text is none."""
     source = Source(name, text)
-    expr: Expr = _parse(source, text, 0, len(text), "expr")
+    expr: Expr = _parse(source, 0, len(text), "expr")
     return expr
 
 
@@ -53,15 +51,11 @@ def parse_rw(text: str, name: str = "<input>", before: RuleFile | None = None) -
         if found is not None:
             declarations.append(_taken_over(found, source, part))
             continue
-        draft = errors.attempt(partial(_parse, source, cutter.masked, part.start, part.end, "declaration"))
-        own: dict[str, Any] = {}
-        if source.text.startswith("rule", part.start):
-            own = {"stage": stage, "examples": tuple(_examples(source, part, errors))}
-        elif part.blocks:
-            errors.add(Diagnostic("only a rule has examples", part.blocks[0].keyword))
+        draft = errors.attempt(partial(_parse, source, part.start, part.end, "declaration"))
         if isinstance(draft, Stage):
             stage = draft.name
         elif draft is not None:
+            own = {"stage": stage} if draft.kind is RuleDecl else {}
             declarations.append(_declaration(source, part, draft, own))
     errors.finish()
     return RuleFile(tuple(declarations), cutter.doc, Span(source, 0, len(text)))
@@ -91,9 +85,9 @@ def _stage_at(source: Source, part: Part, stage: str | None) -> str | None:
     return stage if source.text.startswith("rule", part.start) else None
 
 
-def declaration_tokens(source: Source, masked: str, start: int, end: int) -> list[Token]:
-    """The tokens of a declaration that can be read; `masked` is the text without examples."""
-    return _LANGUAGE.tokens(source, masked, start, end, "declaration")
+def declaration_tokens(source: Source, start: int, end: int) -> list[Token]:
+    """The tokens of a declaration that can be read."""
+    return _LANGUAGE.tokens(source, source.text, start, end, "declaration")
 
 
 def _declaration(source: Source, part: Part, draft: Draft, own: dict[str, Any]) -> Declaration:
@@ -104,12 +98,12 @@ def _declaration(source: Source, part: Part, draft: Draft, own: dict[str, Any]) 
     return declaration
 
 
-def _parse(source: Source, text: str, start: int, end: int, rule: str) -> Any:
+def _parse(source: Source, start: int, end: int, rule: str) -> Any:
     """Parses a slice, and refuses nesting that would overflow the stack of whoever reads the tree."""
     try:
-        tree = _LANGUAGE.parse(source, text, start, end, rule)
+        tree = _LANGUAGE.parse(source, source.text, start, end, rule)
     except GenrwError as problem:
-        raise _refine(problem, source, text, start, end) from None
+        raise _refine(problem, source, start, end) from None
     if end - start > _MAX_DEPTH:
         _check_depth(tree)
     return tree
@@ -118,10 +112,10 @@ def _parse(source: Source, text: str, start: int, end: int, rule: str) -> Any:
 _BRACKET = re.compile(r'"""[\s\S]*?"""|"(?:[^"\\\n]|\\.)*"?|#[^\n]*|^[ \t]*//[^\n]*|[][(){}]', re.MULTILINE)
 
 
-def _unbalanced(source: Source, text: str, start: int, end: int) -> GenrwError | None:
+def _unbalanced(source: Source, start: int, end: int) -> GenrwError | None:
     """The error for the first bracket without partner: a better lead than what Lark makes of the rest."""
     brackets = Brackets(source)
-    for mark in _BRACKET.finditer(text, start, end):
+    for mark in _BRACKET.finditer(source.text, start, end):
         if mark[0] in "()[]{}" and (wrong := brackets.see(mark[0], mark.start())):
             return GenrwError(wrong)
     return GenrwError(brackets.never_closed()) if brackets.open else None
@@ -131,23 +125,49 @@ _GUARD_FIRST = re.compile(r"rule\s+\w+\s+when\s+")
 _STRAY = "{found} belongs to no part of the rule"
 
 
-def _refine(problem: GenrwError, source: Source, text: str, start: int, end: int) -> GenrwError:
+def _refine(problem: GenrwError, source: Source, start: int, end: int) -> GenrwError:
     """Says better what is wrong where the text around it tells more than the parser's state."""
-    unbalanced = _unbalanced(source, text, start, end)
+    unbalanced = _unbalanced(source, start, end)
     (found,) = problem.diagnostics
     span = found.span
     if unbalanced or span is None:
         return unbalanced or problem
     word = quoted(span.text)
-    if "//" in source.line(span.line)[: span.column - 1]:
+    of_example = _of_example(source, start, span)
+    if of_example is not None:
+        found = of_example
+    elif "//" in source.line(span.line)[: span.column - 1]:
         found = replace(found, remedy="behind an expression `//` divides; write comments with #")
     elif span.column == 1 and span.text.isidentifier():
         found = replace(found, remedy=DECLARATIONS)
-    elif _GUARD_FIRST.fullmatch(text, start, span.start):
+    elif _GUARD_FIRST.fullmatch(source.text, start, span.start):
         found = replace(found, message="the guard stands before the pattern")
-    elif found.message == _STRAY.replace("{found}", word) and _unbalanced(source, text, start, span.start):
+    elif found.message == _STRAY.replace("{found}", word) and _unbalanced(source, start, span.start):
         found = Diagnostic(f"`,` is missing before {word}", span)
     return GenrwError(found)
+
+
+_OF_EXAMPLES = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|\b(?P<word>example|gives|counterexample)\b')
+_ONLY_RULES = ("example", "counterexample", "given")
+_BARE_NAME = re.compile(r"(?:\s|#[^\n]*)*(?:\[[^\n]*\])?(?:\s|#[^\n]*)*[\w.]*\s*")
+
+
+def _of_example(source: Source, start: int, span: Span) -> Diagnostic | None:
+    """What is wrong with the example that the parser stumbled in: its halves, or that it is written as instructions."""
+    if span.text in _ONLY_RULES and not source.text.startswith("rule", start):
+        return Diagnostic("only a rule has examples", span)
+    words = [mark for mark in _OF_EXAMPLES.finditer(source.text, start, span.start) if mark["word"]]
+    last = words[-1] if words else None
+    if span.text == "gives" and (last is None or last["word"] != "example"):
+        return Diagnostic("`gives` follows no `example`", span, "write example, a term, and then gives")
+    if last is None:
+        return None
+    if span.text == "=" and _BARE_NAME.fullmatch(source.text, last.end(), span.start):
+        return Diagnostic("an example is a term, not a list of instructions", span, _EXAMPLE)
+    if last["word"] == "example" and (not span.text or span.text in CLAUSES["rule"].split()):
+        keyword = Span(source, last.start(), last.end())
+        return Diagnostic("this example has no `gives`", keyword, "write gives, and what the rule makes of the term")
+    return None
 
 
 def _check_depth(tree: Any) -> None:
@@ -165,43 +185,6 @@ def _check_depth(tree: Any) -> None:
             todo += [(value, depth + 1) for value in vars(node).values()]
 
 
-# ---- examples
-
-
-def _examples(source: Source, part: Part, errors: Errors) -> Iterator[Example]:
-    opened: Block | None = None
-    before: File | None = None
-    context: tuple[Attribute, ...] = ()
-    for block in part.blocks:
-        keyword, program = block.keyword.text, _program(source, block, errors)
-        if opened and keyword != "gives":
-            errors.add(Diagnostic("this example has no `gives`", opened.keyword))
-        if keyword != "gives":
-            context, opened, before = _context(source, block, errors), block, program
-        elif not opened:
-            errors.add(Diagnostic("`gives` follows no `example`", block.keyword))
-        if opened and before and program and keyword != "example":
-            span = Span(source, opened.keyword.start, block.end)
-            yield Example(before, program if keyword == "gives" else None, context, span, opened.keyword)
-        opened = opened if keyword == "example" else None
-    if opened:
-        errors.add(Diagnostic("this example has no `gives`", opened.keyword))
-
-
-def _context(source: Source, block: Block, errors: Errors) -> tuple[Attribute, ...]:
-    if block.context is None:
-        return ()
-    start, end = block.context
-    return errors.attempt(partial(parse_attributes, source, start, end)) or ()
-
-
-def _program(source: Source, block: Block, errors: Errors) -> File | None:
-    if not source.text[block.start : block.end].strip():
-        errors.add(Diagnostic(f"`{block.keyword.text}` has no program", block.keyword, "indent it deeper"))
-        return None
-    return errors.attempt(partial(parse_gen_slice, source, block.start, block.end))
-
-
 # ---- what to say about bad input
 
 _LIST = "a list in an expression stands in square brackets: [1, 2]"
@@ -210,6 +193,7 @@ _PATTERNS = ("c", "f()", "f(c)", "f[a]()", "f[a](c)")
 _TEMPLATES = tuple(f"rule a b => {pattern}" for pattern in (*_PATTERNS, "1"))
 _LEFTS = tuple(f"rule a {pattern}" for pattern in _PATTERNS)
 _GUARDS = tuple(f"rule a b when {guard}" for guard in ("c", "1", '"c"', "c.d", "f()", "f(c)", "c[1]", "(c)", "[c]"))
+_EXAMPLE = "write example relu(relu(x)) gives relu(x), and above it what the names are: given x: float{4}"
 _BOUND = ("rule a f() with n = b", "rule a f() for n in b")
 
 
@@ -247,6 +231,24 @@ _MISTAKES = (
     Mistake("`||` is written `or`", None, ("rule a b when c || d",), exact=True),
     Mistake("only a name can be called", None, tuple(f"{guard}(" for guard in _GUARDS[1:])),
     Mistake("a slice has two ends", "write [start:stop]", ("rule a b when c[1:2:", "rule a b when c[d:e:")),
+    Mistake(
+        "a name is given a type or a term",
+        "write for example given x: float{4, 8}, u = relu(x)",
+        (
+            "given x",
+            "given x,",
+            "given x f",
+            "rule a b => c given x",
+            *_after(["given x"], "example", "counterexample", "given"),
+        ),
+    ),
+    Mistake("examples are given tensors", "values of lanes are made: given u = f(x)", ("given x: f[",)),
+    Mistake(
+        "a context has its entries in brackets", "write context [target=…]", ("context", "context a", "context a f(")
+    ),
+    Mistake(
+        "a list stands in square brackets", "write [8, 256]", ("context [a={1", "context [a={b,", "context [a={b}")
+    ),
     Mistake("a value follows its name without `=`", "write NAME VALUE, one a line", ("target a b =",)),
     Mistake("an operand needs a type", "write for example x: T, or x: T tensor", ("op a(x,", "op a(x)")),
     Mistake("an attribute needs a type", "write for example axes: axes, or n: int = 1", ("op a[x,", "op a[x]")),

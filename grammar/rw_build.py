@@ -10,16 +10,21 @@ from lark import Token
 
 from genrw.grammar.diagnostics import error
 from genrw.grammar.expr import ExprBuilder, negative
-from genrw.grammar.expr_tree import Const, Expr
+from genrw.grammar.expr_tree import Const, Expr, ListExpr, Member, Name
+from genrw.grammar.gen_tree import Attribute, MapValue, TypeNode, Value, Word
 from genrw.grammar.parsing import number, special, string
 from genrw.grammar.rw_tree import (
     AttributeDecl,
     AttributePattern,
     Binding,
     ClassDecl,
+    ContextDecl,
     DefineDecl,
     Definition,
+    Example,
     FieldExpr,
+    Given,
+    GivenDecl,
     ImportDecl,
     InputDecl,
     LetDecl,
@@ -35,6 +40,7 @@ from genrw.grammar.rw_tree import (
     TargetDecl,
     VarPattern,
 )
+from genrw.grammar.source import Span
 from genrw.grammar.wording import quoted
 
 
@@ -45,7 +51,7 @@ class Stage(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A declaration short of what only its surroundings know: documentation, stage, examples, extent."""
+    """A declaration short of what only its surroundings know: documentation, stage, extent."""
 
     kind: Any
     name: str
@@ -60,10 +66,31 @@ class _Clause(NamedTuple):
     value: Any
 
 
+class _Record(NamedTuple):
+    """An entry's map and its place."""
+
+    value: MapValue
+    span: Span
+
+
 _SORTS = ("tensor", "scalar", "array", "value", "index", "buffer", "effect")
 _PRECEDENCES = ("atom", "unary", "mul", "add", "shift", "compare", "equal", "and", "or", "cond")
 _CONTRACTS = ("exact", "reassociates", "contracts", "approximate")
 _FAMILY = re.compile(r"(\w*)\{\s*(\w+)\s*(?::\s*(\w+)\s*)?\}(\w*)")
+
+
+def literal(expr: Expr) -> Value:
+    """The value that an expression writes out, of an attribute of a program; GenrwError for one that computes anything."""
+    match expr:
+        case Const(value):
+            return value
+        case Name(name):
+            return Word(name)
+        case Member(Name(monoid), element):
+            return Word(f"{monoid}.{element}")
+        case ListExpr(items):
+            return tuple([literal(item) for item in items])
+    raise error("the values of examples are written out", expr.span, "write a number, a name, or a list such as [1, 2]")
 
 
 class RwBuilder(ExprBuilder):
@@ -135,7 +162,8 @@ class RwBuilder(ExprBuilder):
     def rule(self, c: list[Any]) -> Draft:
         name, left = c[:2]
         arrow = next(i for i in range(2, len(c)) if isinstance(c[i], Token))
-        said = self._gather(c[2:arrow] + c[arrow + 2 :], ("with", "for"))
+        clauses = c[2:arrow] + c[arrow + 2 :]
+        said = self._gather([clause for clause in clauses if not isinstance(clause, Example)], ("with", "for", "given"))
         contract, bound = said.get("contract", ("exact", None))
         fields = {
             "left": left,
@@ -148,7 +176,10 @@ class RwBuilder(ExprBuilder):
             "bound": bound,
             "replaces": said.get("replaces", False),
             "alternative": said.get("alternative", False),
+            "given": said.get("given", ()),
+            "examples": tuple([clause for clause in clauses if isinstance(clause, Example)]),
         }
+        self._check_given(fields["given"])
         return Draft(RuleDecl, name.value, name, fields)
 
     def bindings(self, c: list[Any]) -> _Clause:
@@ -167,6 +198,86 @@ class RwBuilder(ExprBuilder):
             message = f"`contract {kind}` {'needs a' if bound is None else 'has no'} bound"
             raise error(message, self.place(name), "write for example: contract approximate 1e-6")
         return _Clause(keyword, (kind, None if bound is None else float(number(self.source, bound))))
+
+    # ---- examples
+
+    def example(self, c: list[Any]) -> Example:
+        keyword, brackets, before, after = c
+        place = self.place(keyword)
+        return Example(before, after, brackets, span=place.to(after[-1].span), keyword=place)
+
+    def counterexample(self, c: list[Any]) -> Example:
+        keyword, brackets, before = c
+        place = self.place(keyword)
+        return Example(before, None, brackets, span=place.to(before[-1].span), keyword=place)
+
+    def results(self, c: list[Any]) -> tuple[Pattern, ...]:
+        return tuple(c)
+
+    def context(self, c: list[Any]) -> Draft:
+        keyword, name, entries = c
+        return Draft(ContextDecl, (name or keyword).value, name or keyword, {"entries": entries})
+
+    def givens(self, c: list[Any]) -> Draft:
+        keyword, given = c[0]
+        self._check_given(given)
+        return Draft(GivenDecl, keyword.value, keyword, {"given": given})
+
+    def given(self, c: list[Any]) -> _Clause:
+        return _Clause(c[0], tuple(c[1:]))
+
+    def shared(self, c: list[Any]) -> Given:
+        name, term = c
+        return Given(name.value, term=term, span=self.place(name).to(term.span), name_span=self.place(name))
+
+    def leaf(self, c: list[Any]) -> Given:
+        name, type_, value = c
+        span = self.place(name).to(type_.span if value is None else value.span)
+        return Given(name.value, type_, value, span=span, name_span=self.place(name))
+
+    def _check_given(self, given: tuple[Given, ...]) -> None:
+        """GenrwError for a name that is given twice in a rule or a list."""
+        for place, one in enumerate(given):
+            if any(other.name == one.name for other in given[:place]):
+                raise error(f"`{one.name}` is given twice", one.name_span, "give one of them another name")
+
+    def plain(self, c: list[Any]) -> TypeNode:
+        return TypeNode("scalar", c[0].value, span=self.place(c[0]))
+
+    def tensor(self, c: list[Any]) -> TypeNode:
+        name, (lens, span) = c
+        return TypeNode("tensor", name.value, lens, span=self.place(name).to(span))
+
+    def strided(self, c: list[Any]) -> TypeNode:
+        tensor: TypeNode = c[0]
+        strides, span = c[1]
+        return replace(tensor, strides=strides, span=tensor.span.to(span))
+
+    def dims(self, c: list[Any]) -> tuple[tuple[int, ...], Span]:
+        return tuple([self._length(token) for token in c[1:-1]]), self.span(c[0], c[-1])
+
+    def _length(self, token: Token) -> int:
+        value = number(self.source, token)
+        if isinstance(value, float):
+            raise error(f"a length is a whole number, not {quoted(token)}", self.place(token))
+        return value
+
+    def header(self, c: list[Any]) -> tuple[Attribute, ...]:
+        return tuple(c[1:-1])
+
+    def entry(self, c: list[Any]) -> Attribute:
+        name, found = c
+        span = self.place(name)
+        if found is None:
+            return Attribute(name.value, None, span, span)
+        value, value_span = (found.value, found.span) if isinstance(found, _Record) else (literal(found), found.span)
+        return Attribute(name.value, value, span.to(value_span), value_span)
+
+    def record(self, c: list[Any]) -> _Record:
+        return _Record(MapValue(tuple(c[1:-1])), self.span(c[0], c[-1]))
+
+    def pair(self, c: list[Any]) -> tuple[str, Value]:
+        return c[0].value, c[1].value if isinstance(c[1], _Record) else literal(c[1])
 
     # ---- patterns
 

@@ -1,19 +1,18 @@
-"""`.rw` files laid out: clauses two columns in, programs of examples four, usual spaces, at most one empty line.
+"""`.rw` files laid out: clauses two columns in, usual spaces, at most one empty line.
 
 Comments stay, and so do line breaks inside a clause. Clauses begin lines of their own, but a guard may stand behind a
-pattern.
+pattern, and what an example gives behind its term.
 """
 
 from __future__ import annotations
 
-from genrw.grammar.gen_format import format_attributes, format_program
 from genrw.grammar.layout import Lines, Word, words
 from genrw.grammar.recovery import Errors
 from genrw.grammar.rw import declaration_tokens, parse_rw
-from genrw.grammar.rw_cut import CLAUSES, Block, Cutter, Part
+from genrw.grammar.rw_cut import CLAUSES, Cutter, Part
 from genrw.grammar.source import Source
 
-_CLAUSE, _PROGRAM = 2, 4
+_CLAUSE = 2
 _CLAUSES = {
     "rule": frozenset({"=>", "<=>", *CLAUSES["rule"].split()} - {"when"}),
     "op": frozenset(CLAUSES["op"].split()),
@@ -21,7 +20,7 @@ _CLAUSES = {
 }
 """What begins a line of its own, by the word that begins the declaration."""
 _MAY_BEGIN = {
-    "rule": frozenset({"when"}),
+    "rule": frozenset({"when", "gives"}),
     "op": frozenset({"when", "with"}),
     "import": frozenset({"when", "=>", "with"}),
 }
@@ -47,7 +46,7 @@ def format_rw(text: str, name: str = "<input>") -> str:
         _between(lines, source.text[at : part.start])
         if source.text.startswith(_APART, part.start) and not _is_comment(lines):
             lines.blank()
-        _Declaration(source, cutter.masked, part, lines).write()
+        _Declaration(source, part, lines).write()
         at = part.end
     _between(lines, source.text[at:])
     return "".join(f"{line}\n" for line in lines.done)
@@ -83,9 +82,9 @@ def _comment(line: str) -> str:
 class _Declaration:
     """One declaration, written word by word."""
 
-    def __init__(self, source: Source, masked: str, part: Part, lines: Lines) -> None:
+    def __init__(self, source: Source, part: Part, lines: Lines) -> None:
         self.source, self.part, self.lines = source, part, lines
-        self.tokens = declaration_tokens(source, masked, part.start, part.end)
+        self.tokens = declaration_tokens(source, part.start, part.end)
         self.kind = str(self.tokens[0])
         self.open: list[bool] = []
         """For each open bracket, whether it holds declarations: `name: type = default`."""
@@ -95,27 +94,11 @@ class _Declaration:
         """Whether the last word is the sign of a number, or the name of a target's setting."""
 
     def write(self) -> None:
-        text, at = self.source.text, self.part.start
-        for block in self.part.blocks:
-            self._words(at, block.keyword.start)
-            self._block(block)
-            at = block.start + len(text[block.start : min(block.end, self.part.end)].rstrip())
-        self._words(at, self.part.end)
-
-    def _words(self, start: int, end: int) -> None:
-        """The words between two examples."""
-        tokens = [t for t in self.tokens if start <= (t.start_pos or 0) < end]
-        for word in words(self.source.text, tokens, start, end):
+        for word in words(self.source.text, self.tokens, self.part.start, self.part.end):
             if word.is_comment:
                 self.lines.comment(word, _CLAUSE if word.column else 0)
             else:
                 self._word(word)
-
-    def _block(self, block: Block) -> None:
-        context = f" {format_attributes(self.source, *block.context)}" if block.context else ""
-        self.lines.done.append(" " * _CLAUSE + block.keyword.text + context)
-        program = format_program(self.source, block.start, min(block.end, self.part.end))
-        self.lines.done += [" " * _PROGRAM + line if line else line for line in program]
 
     # ---- words
 
@@ -164,6 +147,10 @@ class _Declaration:
             return self._around_colon(word)
         if "=" in pair:
             return "" if self.open and not self.open[-1] else " "
+        if word.text == "{":
+            return "" if last.kind == "NAME" else " "
+        if word.text == "[" and self.kind == "context" and not self.open:
+            return " "
         if word.text in ("(", "["):
             called = (*_CALLED, "RPAR") if word.text == "[" else _CALLED
             return "" if last.kind in called and not self.is_keyword else " "

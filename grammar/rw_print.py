@@ -6,18 +6,21 @@ from collections.abc import Iterable, Iterator
 
 from genrw.grammar.expr import print_expr
 from genrw.grammar.expr_tree import Const, Expr
-from genrw.grammar.gen import print_attributes, print_gen
-from genrw.grammar.gen_tree import File
+from genrw.grammar.gen_print import print_type
+from genrw.grammar.gen_tree import Attribute, MapValue, Value, Word
 from genrw.grammar.parsing import show_number, show_string
 from genrw.grammar.rw_tree import (
     AttributeDecl,
     AttributePattern,
     Binding,
     ClassDecl,
+    ContextDecl,
     Declaration,
     DefineDecl,
     Example,
     FieldExpr,
+    Given,
+    GivenDecl,
     ImportDecl,
     InputDecl,
     LetDecl,
@@ -80,6 +83,10 @@ def _lines(declaration: Declaration) -> Iterable[str]:
             return [f"class {name} = {_class(terms)}"]
         case PipelineDecl(_, stages):
             return [f"pipeline {' -> '.join(stages)}"]
+        case GivenDecl(_, given):
+            return _given(given, "")
+        case ContextDecl(name, entries):
+            return [f"context {name} {_header(entries)}" if declaration.is_named else f"context {_header(entries)}"]
 
 
 def _class(terms: tuple[tuple[str, tuple[str, ...]], ...]) -> str:
@@ -105,32 +112,71 @@ def _rule(rule: RuleDecl) -> Iterator[str]:
         yield "  replaces"
     if rule.alternative:
         yield "  alternative"
+    yield from _given(rule.given, "  ")
     for example in rule.examples:
         yield from _example(example)
 
 
 def _bindings(keyword: str, sign: str, bindings: tuple[Binding, ...]) -> Iterator[str]:
+    return _listed(f"  {keyword} ", [f"{binding.name} {sign} {print_expr(binding.value)}" for binding in bindings], "")
+
+
+def _given(given: tuple[Given, ...], indent: str) -> Iterator[str]:
+    return _listed(f"{indent}given ", list(map(_one_given, given)), ",")
+
+
+def _listed(head: str, shown: list[str], comma: str) -> Iterator[str]:
     """One line if they fit, else one line each."""
-    shown = [f"{binding.name} {sign} {print_expr(binding.value)}" for binding in bindings]
-    line = f"  {keyword} {', '.join(shown)}"
+    line = head + ", ".join(shown)
     if len(line) <= _WIDTH:
         yield from [line] if shown else []
     else:
-        yield f"  {keyword} {shown[0]}"
-        yield from (" " * (len(keyword) + 3) + binding for binding in shown[1:])
+        starts = [head, *[" " * len(head)] * (len(shown) - 1)]
+        ends = [*[comma] * (len(shown) - 1), ""]
+        yield from (start + one + end for start, one, end in zip(starts, shown, ends, strict=True))
+
+
+def _one_given(given: Given) -> str:
+    if given.term is not None:
+        return f"{given.name} = {print_pattern(given.term)}"
+    assert given.type is not None
+    value = "" if given.value is None else f" = {print_expr(given.value)}"
+    return f"{given.name}: {print_type(given.type)}{value}"
 
 
 def _example(example: Example) -> Iterator[str]:
-    context = f" {print_attributes(example.context)}" if example.context else ""
-    yield f"  {'counterexample' if example.after is None else 'example'}{context}"
-    yield from _program(example.before)
-    if example.after is not None:
-        yield "  gives"
-        yield from _program(example.after)
+    brackets = "" if example.brackets is None else f" {_header(example.brackets)}"
+    keyword = "counterexample" if example.after is None else "example"
+    line = f"  {keyword}{brackets} {_results(example.before)}"
+    if example.after is None:
+        yield line
+        return
+    gives = f"gives {_results(example.after)}"
+    yield from [f"{line} {gives}"] if len(f"{line} {gives}") <= _WIDTH else [line, f"  {gives}"]
 
 
-def _program(file: File) -> list[str]:
-    return [f"    {line}".rstrip() for line in print_gen(file).splitlines()]
+def _results(results: tuple[Pattern, ...]) -> str:
+    return ", ".join(map(print_pattern, results))
+
+
+def _header(entries: tuple[Attribute, ...]) -> str:
+    return f"[{', '.join(e.name if e.value is None else f'{e.name}={_entry(e.value)}' for e in entries)}]"
+
+
+def _entry(value: Value) -> str:
+    """An entry's value as rules write it: lists stand in square brackets."""
+    match value:
+        case Word(name):
+            return name
+        case str():
+            return show_string(value)
+        case tuple():
+            return f"[{', '.join(map(_entry, value))}]"
+        case MapValue(items):
+            return f"{{{', '.join(f'{key}={_entry(item)}' for key, item in items)}}}"
+        case int() | float():
+            return show_number(value)
+    raise AssertionError(value)
 
 
 def print_pattern(pattern: Pattern) -> str:

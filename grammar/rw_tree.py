@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from genrw.grammar.expr_tree import Expr
-from genrw.grammar.gen_tree import Attribute, File
+from genrw.grammar.gen_tree import Attribute, TypeNode
 from genrw.grammar.source import NOWHERE, Span
 
 
@@ -256,15 +256,54 @@ class Binding:
 
 
 @dataclass(frozen=True)
-class Example:
-    """A program before and after the rule; `after` is None for a counterexample.
+class Given:
+    """What a name of examples stands for: an input of a `type`, a constant of that type and `value`, or a `term`."""
 
-    `keyword` is where the word stands that begins it, `span` all of it.
+    name: str
+    type: TypeNode | None = None
+    value: Expr | None = None
+    term: Pattern | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    name_span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class GivenDecl(Declared):
+    """`given …` of a file: what names stand for in the examples below. `name` is always "given"."""
+
+    given: tuple[Given, ...]
+
+
+@dataclass(frozen=True)
+class ContextDecl(Declared):
+    """`context [entries]`: the context of the examples below that have none of their own. One with a name is for those
+    that name it; a context without name is called "context"."""
+
+    entries: tuple[Attribute, ...]
+
+    @property
+    def is_named(self) -> bool:
+        """Is the context only for those that name it?"""
+        return self.name != UNNAMED_CONTEXT
+
+
+UNNAMED_CONTEXT = "context"
+
+
+@dataclass(frozen=True)
+class Example:
+    """Terms before and after the rule, the results of two programs; `after` is None for a counterexample.
+
+    `brackets` are the entries of the context as written, None where there are no brackets. Gathering a library fills in
+    the whole `context`, and what names stand for, those of the rule included, in `given`. `keyword` is where the word
+    stands that begins the example, `span` all of it.
     """
 
-    before: File
-    after: File | None
+    before: tuple[Pattern, ...]
+    after: tuple[Pattern, ...] | None
+    brackets: tuple[Attribute, ...] | None = None
     context: tuple[Attribute, ...] = ()
+    given: tuple[Given, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     keyword: Span = field(default=NOWHERE, compare=False, repr=False)
 
@@ -290,6 +329,7 @@ class RuleDecl(Declared):
     bound: float | None = None
     replaces: bool = False
     alternative: bool = False
+    given: tuple[Given, ...] = ()
     examples: tuple[Example, ...] = ()
     defines: str | None = None
 
@@ -309,7 +349,19 @@ class RuleDecl(Declared):
         return self.span.source.name, self.stage, self.span.text
 
 
-Declaration = OpDecl | DefineDecl | MonoidDecl | TargetDecl | LetDecl | ClassDecl | PipelineDecl | RuleDecl | ImportDecl
+Declaration = (
+    OpDecl
+    | DefineDecl
+    | MonoidDecl
+    | TargetDecl
+    | LetDecl
+    | ClassDecl
+    | PipelineDecl
+    | RuleDecl
+    | ImportDecl
+    | GivenDecl
+    | ContextDecl
+)
 
 
 @dataclass(frozen=True)

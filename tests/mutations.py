@@ -15,6 +15,7 @@ from genrw.grammar.rw_tree import (
     AttributePattern,
     Binding,
     Example,
+    Given,
     LetDecl,
     OpDecl,
     OperandDecl,
@@ -166,7 +167,19 @@ def spliced(tree: Any, donors: Sequence[Any], rng: random.Random) -> Any:
     return tree
 
 
-_KINDS = (Expr, Pattern, AttributePattern, Binding, OperandDecl, AttributeDecl, Example, RuleDecl, OpDecl, LetDecl)
+_KINDS = (
+    Expr,
+    Pattern,
+    AttributePattern,
+    Binding,
+    OperandDecl,
+    AttributeDecl,
+    Example,
+    Given,
+    RuleDecl,
+    OpDecl,
+    LetDecl,
+)
 _GEN_KINDS = (gen_tree.Instruction, gen_tree.TypeNode, gen_tree.Attribute, gen_tree.Ref)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import lark
 
-from genrw.engine.library.gather import gathered_library
+from genrw.engine.library.gather import OF_EXAMPLES, gathered_library
 from genrw.engine.library.library import Library
 from genrw.folders import rule_files
 from genrw.grammar import expr_tree, gen_tree, rw_tree, source
@@ -205,7 +205,9 @@ def _parsed(name: str, text: str, examples: bool) -> RuleFile:
 
 def _without_examples(file: RuleFile) -> RuleFile:
     declarations = tuple(
-        replace(d, examples=()) if isinstance(d, RuleDecl) and d.examples else d for d in file.declarations
+        replace(d, given=(), examples=()) if isinstance(d, RuleDecl) and (d.given or d.examples) else d
+        for d in file.declarations
+        if not isinstance(d, OF_EXAMPLES)
     )
     return replace(file, declarations=declarations)
 

@@ -24,7 +24,7 @@ _FORMAT = 1
 
 def content_hash(rule: RuleDecl, library: Library) -> str:
     """What a rule says, with the functions and classes that it uses; not its documentation, place and examples."""
-    bare = replace(rule, doc="", examples=())
+    bare = replace(rule, doc="", given=(), examples=())
     texts = sorted(print_declaration(replace(d, doc="")) for d in _used(rule, library))
     return hashlib.sha256("\n\n".join([print_declaration(bare), rule.stage or "", *texts]).encode()).hexdigest()[:16]
 

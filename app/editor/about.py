@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from genrw.editor.project import Analysis
-from genrw.editor.symbols import (
+from genrw.editor.occurrence import (
     CLASS,
+    CONTEXT,
     FUNCTION,
     LET,
     MODULE,
@@ -16,6 +16,7 @@ from genrw.editor.symbols import (
     VARIABLE,
     Occurrence,
 )
+from genrw.editor.project import Analysis
 from genrw.engine.ir.nodes import Node
 from genrw.engine.language.array_functions import array_functions
 from genrw.engine.language.functions import FUNCTIONS
@@ -24,10 +25,21 @@ from genrw.engine.library.variants import nodes
 from genrw.engine.programs.text import type_node
 from genrw.grammar.gen import print_type
 from genrw.grammar.rw import print_declaration
-from genrw.grammar.rw_tree import ClassDecl, Declaration, OpDecl, OpPattern, RuleDecl, TargetDecl, VarPattern
+from genrw.grammar.rw_tree import (
+    ClassDecl,
+    ContextDecl,
+    Declaration,
+    GivenDecl,
+    OpDecl,
+    OpPattern,
+    RuleDecl,
+    TargetDecl,
+    VarPattern,
+)
 from genrw.grammar.source import Span
 
 _LINES = 12
+_EXAMPLES = ("  given", "  example", "  counterexample")
 
 
 def declaration_of(name: Occurrence, library: Library) -> Declaration | None:
@@ -49,8 +61,8 @@ def declaration_of(name: Occurrence, library: Library) -> Declaration | None:
 
 def hover(name: Occurrence, analysis: Analysis) -> str | None:
     """What is told of a name, in Markdown."""
-    if name.kind == VALUE:
-        return _value(name, analysis)
+    if name.kind in (VALUE, CONTEXT):
+        return _of_examples(name, analysis) or _value(name, analysis)
     if name.kind == VARIABLE:
         return _variable(name, analysis.library)
     if name.kind == MODULE:
@@ -67,13 +79,34 @@ def hover(name: Occurrence, analysis: Analysis) -> str | None:
 def about(declared: Declaration) -> str:
     """A declaration: how it is written, without examples and long clauses, and its documentation."""
     lines = [line for line in print_declaration(declared).splitlines() if not line.startswith("///")]
-    cut = next((i for i, line in enumerate(lines) if line.startswith(("  example", "  counterexample"))), len(lines))
+    cut = next((i for i, line in enumerate(lines) if line.startswith(_EXAMPLES)), len(lines))
     shown = lines[: min(cut, _LINES)]
     where = f"{declared.name_span.source.name}:{declared.name_span.line}"
     stage = f" · stage {declared.stage}" if isinstance(declared, RuleDecl) and declared.stage else ""
     legal = f" · at {', '.join(declared.stages)}" if isinstance(declared, OpDecl) and declared.stages else ""
     doc = f"\n\n{declared.doc}" if declared.doc else ""
     return "```genrw-rules\n" + "\n".join(shown) + f"\n```{doc}\n\n{where}{stage}{legal}"
+
+
+def _of_examples(name: Occurrence, analysis: Analysis) -> str | None:
+    """What a name of examples is given, or what a context holds; None for a name of a program."""
+    declared = next((n.span for n in analysis.names if n.key == name.key and n.declares), None)
+    if declared is None:
+        return None
+    for declaration in (d for file in analysis.library.files for d in file.declarations):
+        text = None
+        if isinstance(declaration, ContextDecl) and _same(declaration.name_span, declared):
+            text = print_declaration(declaration)
+        elif isinstance(declaration, GivenDecl | RuleDecl):
+            given = (one for one in declaration.given if _same(one.name_span, declared))
+            text = next((f"given {one.span.text}" for one in given), None)
+        if text is not None:
+            return f"```genrw-rules\n{text}\n```"
+    return None
+
+
+def _same(some: Span, other: Span) -> bool:
+    return (some.source.name, some.start) == (other.source.name, other.start)
 
 
 def _value(name: Occurrence, analysis: Analysis) -> str:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from genrw.editor.occurrence import CONTEXT, LOCAL
 from genrw.editor.project import Analysis
-from genrw.editor.symbols import LOCAL
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.types import TYPE_MEMBERS
 from genrw.engine.language.functions import FUNCTIONS
@@ -18,7 +18,8 @@ from genrw.grammar.rw_cut import CLAUSES, DECLARATIONS
 OPERATOR, ATTRIBUTE, WORD, FUNCTION, VALUE, TYPE = "operator", "attribute", "keyword", "function", "value", "type"
 _IN_BRACKETS = re.compile(r"([A-Za-z_]\w*(?:\{\w*\}\w*)?)\[[^][\n]*$")
 _MEMBER = re.compile(r"([A-Za-z_]\w*)\.\w*$")
-_CLAUSES = tuple(dict.fromkeys(" ".join((*CLAUSES.values(), "example gives counterexample where prec")).split()))
+_CLAUSES = tuple(dict.fromkeys(" ".join((*CLAUSES.values(), "gives where prec")).split()))
+_OF_EXAMPLE = re.compile(r"^\s*(?:example|counterexample|context(?:\s+\w+)?)\s*\[(?:[^][]|\[[^][]*\])*$")
 _FACTS = ("lo", "hi", "pow2", "depth", "uses", "fold", "order", "varies")
 
 
@@ -65,6 +66,10 @@ def _rules(analysis: Analysis, line: str) -> Iterator[Item]:
         yield from (
             Item(n, ATTRIBUTE) for n in (target.values if of_target and target else sorted({*TYPE_MEMBERS, *_FACTS}))
         )
+    elif _OF_EXAMPLE.match(line):
+        yield from (Item(word, ATTRIBUTE) for word in ("target", "policy", "schedule", "space", "axes"))
+        yield from (Item(o.name, VALUE) for o in analysis.remembered if o.kind == CONTEXT and o.declares)
+        yield from (Item(name, VALUE) for name in library.targets)
     elif words[:1] in (["stage"], ["at"]):
         yield from (Item(stage, VALUE) for stage in library.stages)
     elif words[:1] == ["role"]:

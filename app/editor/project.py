@@ -13,7 +13,8 @@ from itertools import islice
 from pathlib import Path
 
 from genrw.authoring.rulesets import rule_texts, shipped_folder
-from genrw.editor.symbols import Occurrence, program_names, rule_names
+from genrw.editor.occurrence import Occurrence
+from genrw.editor.symbols import program_names, rule_names
 from genrw.engine.ir.nodes import Node
 from genrw.engine.library.gather import gathered_library
 from genrw.engine.library.library import Library

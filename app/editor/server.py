@@ -18,9 +18,9 @@ from pygls.uris import from_fs_path, to_fs_path
 from genrw.authoring.formatting import formatted
 from genrw.editor import completion
 from genrw.editor.about import declaration_of, hover
+from genrw.editor.occurrence import FUNCTION, LET, LOCAL, OPERATOR, RENAMED, Occurrence
 from genrw.editor.positions import Positions
 from genrw.editor.project import Analysis, Project, forget
-from genrw.editor.symbols import FUNCTION, LET, LOCAL, OPERATOR, RENAMED, Occurrence
 from genrw.folders import RULES, require_folder
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.read import read_text

@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from genrw.editor.example_symbols import ExampleNames
+from genrw.editor.occurrence import (
+    CLASS,
+    FUNCTION,
+    LET,
+    MODULE,
+    MONOID,
+    OPERATOR,
+    RULE,
+    TARGET,
+    VALUE,
+    VARIABLE,
+    Occurrence,
+    head,
+)
 from genrw.engine.library.library import Library
 from genrw.engine.library.variants import leaves, nodes
 from genrw.engine.lint.walks import expressions
@@ -29,48 +44,13 @@ from genrw.grammar.rw_tree import (
 )
 from genrw.grammar.source import Span
 
-OPERATOR, RULE, CLASS, LET, MONOID, TARGET, FUNCTION = (
-    "operator",
-    "rule",
-    "class",
-    "let",
-    "monoid",
-    "target",
-    "function",
-)
-VARIABLE, VALUE, MODULE = "variable", "value", "module"
-LOCAL = (VARIABLE, VALUE, MODULE)
-RENAMED = (OPERATOR, RULE, CLASS, LET, VARIABLE, VALUE, MODULE)
-"""What may be called otherwise; the names of monoids and families are parts of other names."""
-
-
-@dataclass(frozen=True)
-class Occurrence:
-    """A name in a text. `scope` tells apart what has the same name in other rules, programs and files.
-
-    `prefix` stands before a new name where the old one stands for itself: `f[axes]` is `f[axes=axes]`.
-    """
-
-    span: Span
-    kind: str
-    name: str
-    scope: str = ""
-    declares: bool = False
-    prefix: str = ""
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """What all places of one thing share."""
-        return self.kind, self.name, self.scope
-
-
 # ---- programs
 
 
-def program_names(file: File, scope: str = "") -> Iterator[Occurrence]:
+def program_names(file: File) -> Iterator[Occurrence]:
     """The names of a program: operators, results, modules."""
     for module in file.modules:
-        yield from _module(module, f"{scope}{module.span.source.name}:{module.name}", scope or module.span.source.name)
+        yield from _module(module, f"{module.span.source.name}:{module.name}", module.span.source.name)
 
 
 def _module(module: Module, scope: str, file: str) -> Iterator[Occurrence]:
@@ -97,8 +77,10 @@ def _module(module: Module, scope: str, file: str) -> Iterator[Occurrence]:
 
 def rule_names(file: RuleFile, library: Library) -> Iterator[Occurrence]:
     """The names of a rule file."""
+    examples = ExampleNames(file.span.source.name)
     for declaration in file.declarations:
         yield from _declared(declaration)
+        yield from examples.of(declaration)
         match declaration:
             case RuleDecl():
                 yield from _rule(declaration, library)
@@ -138,12 +120,7 @@ def _calls(found: Iterable[Expr]) -> Iterator[Occurrence]:
     for expression in found:
         for node, _ in walk_free(expression):
             if isinstance(node, Call):
-                yield Occurrence(_head(node.span, node.function), FUNCTION, node.function)
-
-
-def _head(span: Span, name: str) -> Span:
-    """The name at the beginning of a span."""
-    return Span(span.source, span.start, span.start + len(name))
+                yield Occurrence(head(node.span, node.function), FUNCTION, node.function)
 
 
 def _let(declaration: LetDecl, parameters: Iterable[str], body: Expr) -> Iterator[Occurrence]:
@@ -214,17 +191,13 @@ def _rule(rule: RuleDecl, library: Library) -> Iterator[Occurrence]:
     for binding in rule.for_:
         if isinstance(binding.value, Name) and library.members_of(binding.value.name) is not None:
             yield Occurrence(binding.value.span, CLASS, binding.value.name)
-    for i, example in enumerate(rule.examples):
-        yield from program_names(example.before, f"{scope} {i} before ")
-        if example.after is not None:
-            yield from program_names(example.after, f"{scope} {i} after ")
 
 
 def _bound(rule: RuleDecl, scope: str) -> Iterator[Occurrence]:
     """The places of a rule at which variables come to be: in its left side, by `with` and by `for`."""
     for leaf in leaves(rule.left):
         if isinstance(leaf, VarPattern):
-            yield Occurrence(_head(leaf.span, leaf.name), VARIABLE, leaf.name, scope)
+            yield Occurrence(head(leaf.span, leaf.name), VARIABLE, leaf.name, scope)
         elif isinstance(leaf, NumberPattern) and isinstance(leaf.value, Name):
             yield Occurrence(leaf.value.span, VARIABLE, leaf.value.name, scope)
     for node in nodes(rule.left):
@@ -239,7 +212,7 @@ def _bound(rule: RuleDecl, scope: str) -> Iterator[Occurrence]:
 def _attribute(attribute: AttributePattern, scope: str) -> Occurrence | None:
     """The variable that an attribute of a pattern binds, or that one of a template stands for."""
     if attribute.value is None:
-        span = _head(attribute.span, attribute.name)
+        span = head(attribute.span, attribute.name)
         return Occurrence(span, VARIABLE, attribute.name, scope, prefix=f"{attribute.name}=")
     if isinstance(attribute.value, Name):
         return Occurrence(attribute.value.span, VARIABLE, attribute.value.name, scope)
@@ -247,14 +220,14 @@ def _attribute(attribute: AttributePattern, scope: str) -> Occurrence | None:
 
 
 def _binding(binding: Binding, scope: str) -> Occurrence:
-    return Occurrence(_head(binding.span, binding.name), VARIABLE, binding.name, scope)
+    return Occurrence(head(binding.span, binding.name), VARIABLE, binding.name, scope)
 
 
 def _side(side: Pattern, known: frozenset[str], scope: str, library: Library) -> Iterator[Occurrence]:
     """The operators and variables that a side names."""
     for leaf in leaves(side):
         if isinstance(leaf, VarPattern) and leaf.name in known:
-            yield Occurrence(_head(leaf.span, leaf.name), VARIABLE, leaf.name, scope)
+            yield Occurrence(head(leaf.span, leaf.name), VARIABLE, leaf.name, scope)
         elif isinstance(leaf, NumberPattern):
             yield from _names(leaf.value, known, scope)
     for node in nodes(side):
@@ -269,7 +242,7 @@ def _side(side: Pattern, known: frozenset[str], scope: str, library: Library) ->
 
 def _operator(node: OpPattern, known: frozenset[str], scope: str, library: Library) -> Iterator[Occurrence]:
     if node.op in known:
-        yield Occurrence(_head(node.op_span, node.op), VARIABLE, node.op, scope)
+        yield Occurrence(head(node.op_span, node.op), VARIABLE, node.op, scope)
         return
     name = node.op if node.family is None else _family(node, library)
     yield Occurrence(node.op_span, OPERATOR, name)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from genrw.engine.language.layouts import LAYOUT_FUNCTIONS
 from genrw.engine.library.constants import CONSTANTS, constant_operators, spelled_out
 from genrw.engine.library.definitions import Derived, TermFunctions, definition_rules
+from genrw.engine.library.example_scope import ExampleScope
 from genrw.engine.library.library import DEFAULT, NOWHERE, ExpressionScope, Library, Operator, Target
 from genrw.engine.library.monoids import monoid_functions
 from genrw.engine.library.variants import nodes
@@ -17,8 +18,10 @@ from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Expr
 from genrw.grammar.rw_tree import (
     ClassDecl,
+    ContextDecl,
     Declaration,
     DefineDecl,
+    GivenDecl,
     ImportDecl,
     LetDecl,
     MonoidDecl,
@@ -85,10 +88,11 @@ class _Gatherer:
         self.kinds: dict[type, dict[str, Any]] = {}
         self.imports: dict[str, tuple[ImportDecl, ...]] = {}
         for file in files:
-            for declaration in file.declarations:
+            scope = ExampleScope(self.problems)
+            for declaration in map(scope.enter, file.declarations):
                 if isinstance(declaration, ImportDecl):
                     self.imports[declaration.name] = (*self.imports.get(declaration.name, ()), declaration)
-                else:
+                elif not isinstance(declaration, OF_EXAMPLES):
                     self._add(declaration)
 
     def _add(self, declaration: Any) -> None:
@@ -221,6 +225,8 @@ class _Gatherer:
         return frozenset(members)
 
 
+OF_EXAMPLES = (GivenDecl, ContextDecl)
+"""What a file says for the examples of its rules alone."""
 _PLACELESS = (LetDecl, ClassDecl, PipelineDecl, TargetDecl)
 """What no message is about once a library is made, helpers aside: these are told of where rules call them."""
 
@@ -228,7 +234,8 @@ _PLACELESS = (LetDecl, ClassDecl, PipelineDecl, TargetDecl)
 def _same_terms(some: Iterable[RuleFile], others: Iterable[RuleFile]) -> bool:
     """Do files declare the same things, rules aside? What messages may be about has to be the very same."""
     first, second = (
-        [d for file in files for d in file.declarations if not isinstance(d, RuleDecl)] for files in (some, others)
+        [d for file in files for d in file.declarations if not isinstance(d, (RuleDecl, *OF_EXAMPLES))]
+        for files in (some, others)
     )
     if len(first) != len(second):
         return False

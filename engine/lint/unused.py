@@ -1,10 +1,12 @@
-"""Names that are declared and that nothing reads: alternatives of rules, parameters, functions and classes."""
+"""Names that are declared and that nothing reads: alternatives of rules, parameters, functions, classes, and what examples
+are given."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from genrw.engine.language.expr_walk import calls, free_names
+from genrw.engine.library.example_scope import ExampleScope
 from genrw.engine.library.library import Library
 from genrw.engine.library.variants import nodes
 from genrw.engine.lint.finding import Finding, finding
@@ -12,13 +14,16 @@ from genrw.engine.lint.walks import expressions
 from genrw.grammar.expr_tree import Name
 from genrw.grammar.rw_tree import (
     ClassDecl,
+    ContextDecl,
     Declaration,
     DefineDecl,
+    GivenDecl,
     ImportDecl,
     LetDecl,
     OpDecl,
     Pattern,
     RuleDecl,
+    RuleFile,
 )
 
 
@@ -28,6 +33,8 @@ def unused(library: Library) -> Iterator[Finding]:
     called = {name for d in declarations for expr in expressions(d) for name in calls(expr)}
     terms = {node.op for d in declarations for side in _sides(d) for node in nodes(side)}
     classes = _classes_named(library)
+    for file in library.files:
+        yield from _of_examples(file)
     for declaration in declarations:
         if isinstance(declaration, RuleDecl):
             yield from _alternatives(declaration)
@@ -63,6 +70,21 @@ def _alternatives(rule: RuleDecl) -> Iterator[Finding]:
         if binding.name not in used:
             message = f"`{binding.name}` runs over alternatives that make no difference"
             yield finding("unused", rule.name, message, binding.span, "use it, or remove it")
+
+
+def _of_examples(file: RuleFile) -> Iterator[Finding]:
+    """What a file and its rules give that no example takes."""
+    scope = ExampleScope([])
+    rules = [d for d in map(scope.enter, file.declarations) if isinstance(d, RuleDecl)]
+    taken = {id(one) for rule in rules for example in rule.examples for one in example.given}
+    for declaration in file.declarations:
+        for one in declaration.given if isinstance(declaration, GivenDecl | RuleDecl) else ():
+            if id(one) not in taken:
+                message = f"no example names `{one.name}`"
+                yield finding("unused", declaration.name, message, one.name_span, "remove it")
+        if isinstance(declaration, ContextDecl) and id(declaration) not in scope.asked:
+            message = "no example has this context"
+            yield finding("unused", declaration.name, message, declaration.name_span, "remove it")
 
 
 def _let(let: LetDecl, called: Iterable[str]) -> Iterator[Finding]:

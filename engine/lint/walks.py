@@ -10,6 +10,7 @@ from genrw.grammar.rw_tree import (
     AttributePattern,
     Declaration,
     Example,
+    Given,
     VarPattern,
 )
 from genrw.grammar.source import Span
@@ -26,5 +27,5 @@ def expressions(declaration: Declaration) -> Iterator[Expr]:
             yield item.value if item.value is not None else Name(item.name, span=item.span)
         elif isinstance(item, tuple | list):
             todo += item
-        elif hasattr(item, "__dataclass_fields__") and not isinstance(item, Example | VarPattern | Span):
+        elif hasattr(item, "__dataclass_fields__") and not isinstance(item, Example | Given | VarPattern | Span):
             todo += vars(item).values()

@@ -75,8 +75,9 @@ def build_module(
     *,
     fragment: bool = False,
 ) -> Module:
-    """Check and type one module; GenrwError with all problems found. A fragment may return values of any sort."""
-    header = _header(module, library)
+    """Check and type one module; GenrwError with all problems found. A fragment, which a rule's author wrote, may return
+    values of any sort."""
+    header = _header(module, library, of_rule=fragment)
     target = header.get("target", default_target)
     schedule = header.get("schedule", {})
     context = {
@@ -85,7 +86,7 @@ def build_module(
     }
     modules = modules or {module.name: module}
     check_calls(module, modules)
-    builder = _Builder(library, context, modules, "stage" in header)
+    builder = _Builder(library, context, modules, "stage" in header, fragment)
     root = builder.body(module, fragment)
     return Module(
         module.name,
@@ -127,15 +128,17 @@ def infer_stage(library: Library, ops: Sequence[str]) -> str:
     return library.stages[latest] if latest else ""
 
 
-def _header(module: tree.Module, library: Library) -> dict[str, Any]:
+def _header(module: tree.Module, library: Library, of_rule: bool = False) -> dict[str, Any]:
     """What a module's header says; GenrwError if that is of the wrong kind."""
     header: dict[str, Any] = {}
     for attribute in module.attributes:
         if attribute.name not in _HEADER:
-            raise error(f"a module header has no `{attribute.name}`", attribute.span, f"it has {', '.join(_HEADER)}")
+            what = "an example's context" if of_rule else "a module header"
+            raise error(f"{what} has no `{attribute.name}`", attribute.span, f"it has {', '.join(_HEADER)}")
         problem = _header_problem(attribute, header, library)
         if problem is not None:
-            raise error(*problem)
+            message, span, remedy = problem
+            raise error(as_rules_write(message) if of_rule else message, span, remedy)
         header[attribute.name] = plain(attribute.value)
     return header
 
@@ -155,6 +158,12 @@ def _header_problem(
         return "an axis is out of range for the header's `space`", span, "give the space before its axes"
     wrong = _schedule_problem(value, library) if name == "schedule" else None
     return None if wrong is None else (wrong, span, "leave it out")
+
+
+def as_rules_write(text: str) -> str:
+    """A text about values with its lists in square brackets: `{1, 2}` of a program is `[1, 2]` in a rule."""
+    changed = re.sub(r"\{([^={}]*)\}", r"[\1]", text)
+    return changed if changed == text else as_rules_write(changed)
 
 
 def _is_of_kind(name: str, value: Any) -> bool:
@@ -199,9 +208,15 @@ class _Builder:
     """Builds the instructions of a module, inlining the modules it calls."""
 
     def __init__(
-        self, library: Library, context: Mapping[str, Any], modules: Mapping[str, tree.Module], printed: bool
+        self,
+        library: Library,
+        context: Mapping[str, Any],
+        modules: Mapping[str, tree.Module],
+        printed: bool,
+        of_rule: bool = False,
     ) -> None:
-        """`printed`: the text is a stage's output, whose operators' names stand for values without a name."""
+        """`printed`: the text is a stage's output, whose operators' names stand for values without a name. `of_rule`: it is
+        an example of a rule."""
         self.library = library
         self.context = context
         self.modules = modules
@@ -212,6 +227,7 @@ class _Builder:
         self.made: list[Node] = []
         self.calling: list[str] = []
         self.printed = printed
+        self.of_rule = of_rule
         self.returned: tuple[str, ...] = ()
         self.results: tuple[str, ...] = ()
 
@@ -511,7 +527,8 @@ class _Builder:
         value = plain(attribute.value)
         problem = attribute_problem(self.library, decl.type, value)
         if problem is not None:
-            raise error(f"attribute `{decl.name}` {problem}", attribute.value_span)
+            told = as_rules_write(problem) if self.of_rule else problem
+            raise error(f"attribute `{decl.name}` {told}", attribute.value_span)
         if decl.type in ("axes", "axis"):
             if not operands:
                 raise error(f"`{decl.name}` counts axes of the first operand, and there is none", attribute.span)

@@ -19,66 +19,42 @@ rule thrice
   => abs(x)
 """
 
-TRUE = """\
-  example
-    x = @param:x -> float{4}
-    a = abs(x)
-    b = abs(a)
-    c = abs(b)
-  gives
-    x = @param:x -> float{4}
-    c = abs(x)
-  counterexample
-    x = @param:x -> float{4}
-    a = abs(x)
+GIVEN = "  given x: float{4}\n"
+TRUE = (
+    GIVEN
+    + """\
+  example abs(abs(abs(x))) gives abs(x)
+  counterexample abs(x)
 """
+)
 
 WRONG_RESULT = """\
-  example
-    x = @param:x -> float{4}
-    a = abs(x)
-    b = abs(a)
-    c = abs(b)
-    d = exp(c)
-  gives
-    x = @param:x -> float{4}
-    n = neg(x)
-    d = exp(n)
+  example exp(abs(abs(abs(x)))) gives exp(neg(x))
 """
 
 MATCHED = """\
-  counterexample
-    x = @param:x -> float{4}
-    a = abs(x)
-    b = abs(a)
-    c = abs(b)
-    d = exp(c)
+  counterexample exp(abs(abs(abs(x))))
 """
 
 UNMATCHED = """\
-  example
-    x = @param:x -> float{}
-    a = abs(x)
-    b = abs(a)
-    c = abs(b)
-  gives
-    x = @param:x -> float{}
-    c = abs(x)
+  given scalar: float{}
+  example abs(abs(abs(scalar))) gives abs(scalar)
 """
 
 NO_PROGRAM = """\
-  example
-    x = @param:x -> float{4}
-    a = abss(x)
-  gives
-    x = @param:x -> float{4}
+  example abss(x) gives x
+"""
+
+NOT_GIVEN = """\
+  example abs(abs(abs(y))) gives abs(x)
 """
 
 FALSE = {
-    "gives": (WRONG_RESULT, "n = neg(x)", "does not make its example what it gives"),
-    "counterexample": (MATCHED, "c = abs(b)", "changes its counterexample"),
+    "gives": (WRONG_RESULT, "neg(x)", "does not make its example what it gives"),
+    "counterexample": (MATCHED, "abs(abs(abs(x)))", "changes its counterexample"),
     "unmatched": (UNMATCHED, "example", "does not match its example"),
     "unnamed": (NO_PROGRAM, "abss", "unknown operator `abss`"),
+    "not given": (NOT_GIVEN, "y", "`y` is not given"),
 }
 """Examples that are false, with the text that is pointed at and what is said of it."""
 
@@ -125,10 +101,13 @@ def test_a_false_example_is_told_where_it_is(genrw: Command, mine: Path, kind: s
 
 
 def test_the_difference(genrw: Command, mine: Path) -> None:
-    (mine / "a.rw").write_text(HEAD + WRONG_RESULT + MATCHED)
+    (mine / "a.rw").write_text(HEAD + GIVEN + WRONG_RESULT + MATCHED)
     err = genrw("rules", "test", "--rules", mine).err
-    assert "-n = neg(x) -> float{4}\n-d = exp(n) -> float{4}\n+a = abs(x) -> float{4}\n+d = exp(a)" in err
-    assert "-b = abs(a) -> float{4}\n-c = abs(b) -> float{4}\n-d = exp(c) -> float{4}\n+d = exp(a)" in err
+    assert (
+        "-neg = neg(x) -> float{4}\n-result = exp(neg) -> float{4}\n+abs = abs(x) -> float{4}\n+result = exp(abs)"
+        in err
+    )
+    assert "-abs.1 = abs(abs) -> float{4}\n-abs.2 = abs(abs.1) -> float{4}\n-result = exp(abs.2)" in err
 
 
 def test_why_an_example_is_not_matched(genrw: Command, mine: Path) -> None:
@@ -156,7 +135,7 @@ def test_rules_by_name_and_for_tools(genrw: Command, mine: Path) -> None:
 
 def test_a_rule_that_never_ends_is_told(genrw: Command, mine: Path) -> None:
     endless = "stage simplify\n\nrule deeper\n  tanh(x)\n  => tanh(exp(sin(x)))\n"
-    (mine / "a.rw").write_text(endless + "  counterexample\n    x = @param:x -> float{4}\n    y = tanh(x)\n")
+    (mine / "a.rw").write_text(endless + "  given x: float{4}\n  counterexample tanh(x)\n")
     result = genrw("rules", "test", "--rules", mine)
     assert result.status == 1
     assert "did not settle" in result.err or "made more than" in result.err

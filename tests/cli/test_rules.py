@@ -140,9 +140,7 @@ def test_coverage_as_text_and_as_json(rows: dict[str, RuleRow], capsys: pytest.C
 def test_cover_counts_programs_and_guards_of_examples(genrw: Command, softmax: Path, tmp_path: Path) -> None:
     rule = (
         "stage simplify\n\nrule mine\n  neg(neg(x)) when x.elements > 4\n  => x\n"
-        "  example\n    x = @param:x -> float{8}\n    y = neg(x)\n    z = neg(y)\n"
-        "  gives\n    x = @param:x -> float{8}\n"
-        "  counterexample\n    x = @param:x -> float{4}\n    y = neg(x)\n    z = neg(y)\n"
+        "  given x: float{8}, y: float{4}\n  example neg(neg(x)) gives x\n  counterexample neg(neg(y))\n"
     )
     (tmp_path / "mine.rw").write_text(rule)
     result = genrw("rules", "cover", softmax, "--rules", tmp_path, "--json")

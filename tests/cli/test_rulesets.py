@@ -19,12 +19,8 @@ stage simplify
 rule mine
   neg(neg(x))
   => x
-  example
-    x = @param:x -> float{8}
-    y = neg(x)
-    z = neg(y)
-  gives
-    x = @param:x -> float{8}
+  given x: float{8}
+  example neg(neg(x)) gives x
 """
 
 COUNT = "from genrw.authoring.rulesets import load_library; l = load_library(examples={}); print(len(l.rules))"

@@ -239,8 +239,8 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 HOSTILE = body('asm(".incbin \\"/etc/passwd\\"");').replace("\\", "") + '#include "/etc/passwd"\n'
-RULE = "\nstage simplify\n\nrule f_twice\n  f(f(x))\n  => f(x)\n  example\n    x = @param:x -> float{8}\n    y = f(x)\n    z = f(y)\n"
-RULE += "  gives\n    x = @param:x -> float{8}\n    y = f(x)\n"
+RULE = "\nstage simplify\n\nrule f_twice\n  f(f(x))\n  => f(x)\n  given x: float{8}\n"
+RULE += "  example f(f(x)) gives f(x)\n"
 
 
 @pytest.mark.parametrize(

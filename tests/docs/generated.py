@@ -20,6 +20,7 @@ from genrw.engine.language.layouts import LAYOUT_FUNCTIONS
 from genrw.engine.library.library import ROLES, Library, family_affixes
 from genrw.engine.library.monoids import monoid_functions
 from genrw.engine.library.variants import nodes
+from genrw.engine.programs.example_programs import program_of
 from genrw.grammar import gen_tree as tree
 from genrw.grammar.expr_tree import Name
 from genrw.grammar.gen import parse_gen
@@ -154,9 +155,11 @@ def _made_and_taken(library: Library) -> str:
 
 def _examples_with(library: Library) -> Counter[str]:
     """In how many examples of rules each operator stands."""
-    texts = [(e.before, e.after) for rule in library.rules for e in rule.examples]
-    held = [{name for file in both if file is not None for name in _operators_in(file, library)} for both in texts]
-    return Counter(name for names in held for name in names)
+    held = []
+    for example in (e for rule in library.rules for e in rule.examples):
+        sides = [side for side in (example.before, example.after) if side is not None]
+        held.append({node.op for side in sides for node in program_of(library, example, side).nodes})
+    return Counter(found[0].name for ops in held for op in ops if (found := library.find(op)) is not None)
 
 
 def _programs_with(library: Library) -> dict[str, list[str]]:

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from genrw.authoring.rulesets import load_library
+from genrw.engine.library.gather import OF_EXAMPLES
 from genrw.engine.library.library import Library
 from genrw.engine.lint.examples import run_example
 from genrw.grammar.diagnostics import GenrwError
@@ -142,7 +143,9 @@ class Page:
 
     def _declarations(self, block: Block) -> None:
         file = parse_rw(block.text, f"{self.name}:{block.line}")
-        shipped = {(type(d), d.name): d for f in self.library.files for d in f.declarations}
+        everything = [d for f in self.library.files for d in f.declarations]
+        shipped = {(type(d), d.name): d for d in everything}
+        shipped |= {(type(d), d.name): d for d in file.declarations if isinstance(d, OF_EXAMPLES) and d in everything}
         known = [d for d in file.declarations if (type(d), d.name) in shipped]
         if not known:
             self._additions(_added(block, Path(block.option("file") or "rules/mine.rw")), file)
@@ -156,7 +159,7 @@ class Page:
     def _additions(self, library: Library, file: RuleFile) -> None:
         for rule in file.declarations:
             if isinstance(rule, RuleDecl):
-                for example in rule.examples:
+                for example in next(r for r in library.rules if r.name == rule.name).examples:
                     failure = run_example(library, rule, example)
                     assert failure is None, failure and failure.diagnostics[0].render()
 
@@ -204,7 +207,7 @@ def _like(shipped: Declaration, quoted: Declaration) -> Declaration:
     changes: dict[str, Any] = {} if quoted.doc else {"doc": ""}
     if isinstance(quoted, RuleDecl):
         changes |= {} if quoted.stage else {"stage": None}
-        changes |= {} if quoted.examples else {"examples": ()}
+        changes |= {} if quoted.examples else {"given": (), "examples": ()}
     return replace(shipped, **changes)
 
 

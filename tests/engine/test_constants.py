@@ -115,70 +115,38 @@ EXAMPLES = """
 rule bound
   pow(x, {n}) when n == 3
   => mul(mul({n * 2}, add(1, exp(x))), x)
-  example
-    x = @param:x -> half{4}
-    y = pow(x, 3.0)
-  gives
-    x = @param:x -> half{4}
-    e = exp(x)
-    o = add(1, e)
-    n = mul(6.0, o)
-    y = mul(n, x)
+  given x: half{4}
+  example pow(x, 3.0) gives mul(mul(6.0, add(1, exp(x))), x)
 
 /// The whole right side is a constant of the left side's type and shape.
 rule nothing
   sub(x, x) when is_integer(x.type)
   => 0
-  example
-    x = @param:x -> int32{4}
-    y = sub(x, x)
-  gives
-    y = @literal{0} -> int32{4}
+  given x: int32{4}, y: int32{4} = 0
+  example sub(x, x) gives y
 
 /// Operands that are no numbers, of another type too.
 rule chosen
   where(c, x, 0)
   => mul(convert[target_type=x.type](c), x)
   contract approximate 1
-  example
-    c = @param:c -> bool{4}
-    x = @param:x -> float{4}
-    y = where(c, x, 0)
-  gives
-    c = @param:c -> bool{4}
-    x = @param:x -> float{4}
-    d = convert[target_type=float](c)
-    y = mul(d, x)
-  counterexample
-    c = @param:c -> bool{4}
-    x = @param:x -> float{4}
-    z = @literal{0} -> float{2, 4}
-    y = where(c, x, z)
+  given c: bool{4}, x: float{4}, z: float{2, 4} = 0
+  example where(c, x, 0) gives mul(convert[target_type=float](c), x)
+  counterexample where(c, x, z)
 
 /// Programs get at their constants in many ways, an example's too.
 rule converted
   mul(x, 0.1)
   => div(x, 10)
   contract approximate 0.001
-  example
-    x = @param:x -> float{4}
-    c = @literal{0.1} -> half{}
-    d = convert[target_type=float](c)
-    m = multibroadcast[out_lens={4}](d)
-    y = mul(m, x)
-  gives
-    x = @param:x -> float{4}
-    y = div(x, 10)
+  given c: half{} = 0.1, x: float{4}
+  example mul(multibroadcast[out_lens=[4]](convert[target_type=float](c)), x) gives div(x, 10)
 
 /// Both sides of a rule in both directions.
 rule doubled
   add(x, x) <=> mul(x, 2)
-  example
-    x = @param:x -> float{4}
-    y = add(x, x)
-  gives
-    x = @param:x -> float{4}
-    y = mul(x, 2)
+  given x: float{4}
+  example add(x, x) gives mul(x, 2)
 
 /// What is to be joined.
 op set_beside[axis: axis](xs: T tensor...) -> tensor(T, concat_lens(axis, [x.lens for x in xs])) where T: number
@@ -190,16 +158,8 @@ rule shifted
   set_beside[axis](xs...)
   => concat[axis](add(xs, 1)...)
   contract approximate 1
-  example
-    x = @param:x -> float{4}
-    y = @param:y -> float{3}
-    z = set_beside[axis=0](x, y)
-  gives
-    x = @param:x -> float{4}
-    y = @param:y -> float{3}
-    a = add(x, 1)
-    b = add(y, 1)
-    z = concat[axis=0](a, b)
+  given x: float{4}, y: float{3}
+  example set_beside[axis=0](x, y) gives concat[axis=0](add(x, 1), add(y, 1))
 """
 
 

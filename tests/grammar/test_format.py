@@ -69,15 +69,18 @@ rule one f[ axes , n=- 1,.. ]( x,{ n+1 } )   when(x.rank)>-1 and n  in[1,2]  # w
   => g@h( xs... , reduce_{ op }[..](x) ) with k=[d for d in x.lens[ 1 : n ] if d!=-1],m = ~k*(2-1)
    replaces
    # a note
-   example[schedule={algo=block}]
-         x=@param:x->float{4}
-         # inside
+   given x :float {4,8},one:float{4}=- 1 ,u=exp( x )
+   example[wave,schedule={algo = block},space=[8 ,4]]exp( x )   gives x
+   example
+         exp[axes=[ 1 ]]( x
+           # inside
+         ,u )
 
-         y=exp( x )
-
-   gives
-         x=@param:x->float{4}
-
+   gives x
+   counterexample[ ]f( x ),u
+context   wave[ target=host ]
+context[wave]
+given  x:half{4} , {1},i=local_id()
 
 
 # ---- a section
@@ -104,13 +107,17 @@ rule one
   with k = [d for d in x.lens[1:n] if d != -1], m = ~k * (2 - 1)
   replaces
   # a note
-  example [schedule={algo=block}]
-    x = @param:x -> float{4}
-    # inside
-
-    y = exp(x)
-  gives
-    x = @param:x -> float{4}
+  given x: float{4, 8}, one: float{4} = -1, u = exp(x)
+  example [wave, schedule={algo=block}, space=[8, 4]] exp(x) gives x
+  example
+        exp[axes=[1]](x
+  # inside
+        , u)
+  gives x
+  counterexample [] f(x), u
+context wave [target=host]
+context [wave]
+given x: half{4}, {1}, i = local_id()
 
 # ---- a section
 op two[axes: ints = x.lens[1:], n: int = -1](x: T tensor, ys: any...) -> tensor(T, x.lens[:1]) where T: real

@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 
 from genrw import rules
-from genrw.grammar.expr_tree import Binary, Call, Compare, Const, Member, Name
-from genrw.grammar.gen_tree import Attribute, MapValue, Word
+from genrw.grammar.expr_tree import Binary, Call, Compare, Const, ListExpr, Member, Name
+from genrw.grammar.gen_tree import Attribute, MapValue, TypeNode, Word
 from genrw.grammar.rw import parse_rw, print_rw
 from genrw.grammar.rw_tree import (
     AttributePattern,
+    ContextDecl,
     Declaration,
-    Example,
     FieldExpr,
+    Given,
+    GivenDecl,
     MonoidDecl,
     NumberPattern,
     OpDecl,
@@ -103,6 +105,11 @@ def test_indented_declarations() -> None:
         "value",
         "type",
         "carry",
+        "example",
+        "gives",
+        "counterexample",
+        "given",
+        "context",
     ],
 )
 def test_keywords_can_be_names(word: str) -> None:
@@ -177,53 +184,89 @@ def test_guard_and_bindings() -> None:
 
 
 EXAMPLES = """\
+context wave [target=gfx942, schedule={algo=wave, lanes=[1, -2]}]
+given x: float{4, 8}, ones: half{4} = 1, some: float{2} = [1.5, -2], i = local_id()
 rule r
   f(x) => x
-  example [target=gfx942, schedule={algo=wave}]  # why
-    a = f(  # (
-      b)
+  given turned: float{4, 8}, {1, 4}
+  example [wave, axes=[1]]  # why
+    f[mode="edge", axes=[0]](x, ones)
 
-  # a comment ends the block
+  # a comment between
   gives
-      a = b
+      x, i
   contract exact
   counterexample
-    rule = op(x)
+    f(turned)
 """
 
 
-def test_examples_are_programs() -> None:
-    found = only(EXAMPLES)
+def of_examples(text: str) -> tuple[ContextDecl, GivenDecl, RuleDecl]:
+    context, given, found = parse_rw(text, "r.rw").declarations
+    assert isinstance(context, ContextDecl)
+    assert isinstance(given, GivenDecl)
     assert isinstance(found, RuleDecl)
+    return context, given, found
+
+
+def test_examples_are_terms() -> None:
+    _, _, found = of_examples(EXAMPLES)
     first, second = found.examples
-    assert first.context == (
-        Attribute("target", Word("gfx942")),
-        Attribute("schedule", MapValue((("algo", Word("wave")),))),
+    assert first.brackets == (Attribute("wave", None), Attribute("axes", (1,)))
+    attributes = (AttributePattern("mode", Const("edge")), AttributePattern("axes", ListExpr((Const(0),))))
+    assert first.before == (OpPattern("f", attributes, (VarPattern("x"), VarPattern("ones"))),)
+    assert first.after == (VarPattern("x"), VarPattern("i"))
+    assert (second.brackets, second.before, second.after) == (
+        None,
+        (OpPattern("f", (), (VarPattern("turned"),)),),
+        None,
     )
-    assert first.after is not None
-    assert [i.op for i in (*first.before.modules[0].instructions, *first.after.modules[0].instructions)] == [
-        "f",
-        "b",
+    assert found.contract == "exact"
+
+
+def test_what_examples_are_given() -> None:
+    context, given, found = of_examples(EXAMPLES)
+    schedule = MapValue((("algo", Word("wave")), ("lanes", (1, -2))))
+    assert (context.name, context.is_named) == ("wave", True)
+    assert context.entries == (Attribute("target", Word("gfx942")), Attribute("schedule", schedule))
+    assert given.given == (
+        Given("x", TypeNode("tensor", "float", (4, 8))),
+        Given("ones", TypeNode("tensor", "half", (4,)), Const(1)),
+        Given("some", TypeNode("tensor", "float", (2,)), ListExpr((Const(1.5), Const(-2)))),
+        Given("i", term=OpPattern("local_id", (), ())),
+    )
+    assert found.given == (Given("turned", TypeNode("tensor", "float", (4, 8), (1, 4))),)
+    unnamed = only("context [target=host]")
+    assert isinstance(unnamed, ContextDecl)
+    assert not unnamed.is_named
+
+
+def test_what_is_given_in_the_first_column_is_the_files() -> None:
+    one, two = parse_rw("rule r f(x) => x\n  given x: half\ngiven y: half").declarations
+    assert isinstance(one, RuleDecl)
+    assert isinstance(two, GivenDecl)
+    assert [g.name for g in (*one.given, *two.given)] == ["x", "y"]
+
+
+def test_spans_of_examples() -> None:
+    context, given, found = of_examples(EXAMPLES)
+    first, second = found.examples
+    assert first.span.text.startswith("example [wave")
+    assert first.span.text.endswith("x, i")
+    assert (first.keyword.text, str(first.keyword)) == ("example", "r.rw:6:3")
+    assert first.before[0].span.text == 'f[mode="edge", axes=[0]](x, ones)'
+    assert first.brackets is not None
+    assert first.brackets[1].span.text == "axes=[1]"
+    assert (context.name_span.text, context.entries[1].value_span.text[:6]) == ("wave", "{algo=")
+    assert [g.span.text for g in given.given][1:] == [
+        "ones: half{4} = 1",
+        "some: float{2} = [1.5, -2]",
+        "i = local_id()",
     ]
-    assert isinstance(second, Example)
-    assert second.after is None
-    assert second.before.modules[0].instructions[0].names == ("rule",)
-
-
-def test_spans_point_into_the_rule_file() -> None:
-    found = parse_rw(EXAMPLES, "r.rw").declarations[0]
-    assert isinstance(found, RuleDecl)
-    instruction = found.examples[0].before.modules[0].instructions[0]
-    assert str(instruction.span) == "r.rw:4:5"
-    assert instruction.operands[0].span.text == "b"
-    assert found.examples[0].context[0].span.text == "target=gfx942"
-    assert found.name_span.text == "r"
-    assert (found.span.text.splitlines()[0], found.span.text.splitlines()[-1]) == (
-        "rule r",
-        "    rule = op(x)",
-    )
-    assert isinstance(found.left, OpPattern)
-    assert (found.left.span.text, found.left.op_span.text) == ("f(x)", "f")
+    assert found.given[0].type is not None
+    assert found.given[0].type.span.text == "float{4, 8}, {1, 4}"
+    assert second.keyword.text == "counterexample"
+    assert (found.name_span.text, found.span.text.splitlines()[-1]) == ("r", "    f(turned)")
 
 
 # ---- operators and monoids

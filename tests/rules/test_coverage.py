@@ -71,15 +71,8 @@ stage simplify
 rule without_program
   sin(cos(sin(cos(x))))
   => tanh(x)
-  example
-    x = @param:x -> float{4}
-    a = cos(x)
-    b = sin(a)
-    c = cos(b)
-    d = sin(c)
-  gives
-    x = @param:x -> float{4}
-    d = tanh(x)
+  given x: float{4}
+  example sin(cos(sin(cos(x)))) gives tanh(x)
 
 /// What it makes is never the cheapest.
 rule without_use

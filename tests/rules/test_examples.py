@@ -48,20 +48,8 @@ rule short
   add(abs(abs(x)), y)
   => add(abs(x), y)
   replaces
-  example
-    x = @param:x -> float{4}
-    y = @param:y -> float{4}
-    a = abs(x)
-    b = abs(a)
-    z = add(b, y)
-    w = exp(z)
-  gives
-    x = @param:x -> float{4}
-    y = @param:y -> float{4}
-    a = abs(x)
-    b = abs(a)
-    z = add(b, y)
-    w = exp(z)
+  given x: float{4}, y: float{4}
+  example exp(add(abs(abs(x)), y)) gives exp(add(abs(abs(x)), y))
 """
 
 

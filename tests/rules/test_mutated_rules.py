@@ -86,7 +86,7 @@ SLIPS = (number, word, word, without, without, line, copied)
 def rules_alone(declaration: Declaration) -> str:
     """The text of a declaration without examples."""
     text = declaration.span.text
-    return re.split(r"\n\s*(?:counter)?example\b", text)[0]
+    return re.split(r"\n\s*(?:given|(?:counter)?example)\b", text)[0]
 
 
 def mutant(shipped: Library, rng: random.Random) -> tuple[str, RuleFile] | None:
