@@ -277,3 +277,40 @@ def test_bf16_and_bool_move_unchanged() -> None:
         result = run("flip(transpose(x, [1, 0]), [0])", x=x)
         assert result.dtype == x.dtype
         np.testing.assert_array_equal(result, x.T[::-1])
+
+
+# ---- windows and products
+
+
+def test_windows_are_those_of_numpy() -> None:
+    x = counted((2, 7, 8))
+    found = run("windows(x, [1, 2], [3, 2], [2, 1], [1, 3])", x=x)
+    seen = np.lib.stride_tricks.sliding_window_view(x, (3, 4), axis=(1, 2))[:, ::2, :, :, ::3]
+    np.testing.assert_array_equal(found, seen.transpose(0, 3, 4, 1, 2))
+    assert run("windows(x, [0], [2])", x=counted((2, 3))).shape == (2, 1, 3)
+
+
+@pytest.mark.parametrize(
+    "text", ["windows(x, [1], [9])", "windows(x, [1, 0], [2, 2])", "windows(x, [1], [2, 2])", "windows(x, [2], [1])"]
+)
+def test_windows_that_do_not_fit_are_refused(text: str) -> None:
+    with pytest.raises(GenrwError):
+        run(text, x=counted((4, 8)))
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 1, 2, 3]), st.booleans(), st.booleans()), min_size=1, max_size=4), st.data()
+)
+def test_products_are_summed(axes: list[tuple[int, bool, bool]], data: st.DataObject) -> None:
+    """Whatever operand repeats along an axis, and axes without elements."""
+    x, y = (counted(tuple(1 if axis[side] else axis[0] for axis in axes)) for side in (1, 2))
+    summed = data.draw(st.lists(st.sampled_from(range(len(axes))), unique=True))
+    found = run(f"sum_of_products(x, y, {summed})", x=x, y=y)
+    np.testing.assert_array_equal(found, (x * y).sum(tuple(summed), keepdims=True))
+
+
+def test_products_of_what_does_not_fit_are_refused() -> None:
+    with pytest.raises(GenrwError, match="do not broadcast"):
+        run("sum_of_products(x, y, [0])", x=counted((2, 3)), y=counted((2, 4)))
+    with pytest.raises(GenrwError, match="one type"):
+        run("sum_of_products(x, y, [0])", x=counted((2,)), y=counted((2,)).astype(np.float64))

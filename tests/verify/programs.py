@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contraction_programs import CONTRACTIONS
+
 FLOATS = ("float", "half", "bf16", "double")
 INTEGERS = ("int8", "uint8", "int32", "int64")
 WIDE_INTEGERS = ("int16", "uint16", "uint32", "uint64")
@@ -1256,7 +1258,7 @@ SEED_TABLE = {
     **_index_maps(),
     **_reductions(),
 }
-COMPOSED = {**_rows(), **_positions()}
+COMPOSED = {**_rows(), **_positions(), **CONTRACTIONS}
 BY_TYPE = {**_types(), **_typed_reductions()}
 UPSTREAM_SHAPES = _shapes()
 CORNERS = _corners()
