@@ -45,8 +45,9 @@ _LOAD = "load"
 ITERATIONS_A_STEP = 8
 _CALM_GROWTH = 1.5
 _NODES_LEFT = 2000
-"""How many nodes may stay until the next run clears them away, which takes time that a single run then saves; and how many
-that cannot be deleted may stay at all."""
+"""How many nodes may stay until the next run clears them away. Clearing takes time, which a single run then saves."""
+_NODES_DELETED = 400
+"""Up to so many nodes are deleted one by one, and so many may stay that cannot be: going back to the copy is faster then."""
 _MOST_READ = 2_000_000
 """Rows of an e-graph that is still read where it was not finished: Python takes more memory for them than egglog."""
 _SUSPECTS = 4
@@ -387,7 +388,8 @@ class StageEngine:
     @property
     def _deletes(self) -> bool:
         """Can the rows of the last runs be deleted, all but a few?"""
-        return not (self.watched or self.encodings.recorded or self._left.nodes > _NODES_LEFT)
+        kept = self.watched or self.encodings.recorded
+        return not kept and max(self._size.nodes, self._left.nodes) <= _NODES_DELETED
 
     def _delete(self) -> None:
         """Delete what the last run left."""
