@@ -213,7 +213,8 @@ class _Encoder:
         names = any(kind == "operator" for kind, _ in self.outputs)
         return Encoded(
             *(self.variant.key, self.number, commands, len(inputs), len(outs)),
-            *(self._answer, self.arities, self.members, names, record, frozenset(self.pieces)),
+            *(self._answer, self.arities, self.members, names, record),
+            pieces=frozenset(self.pieces),
         )
 
     @cached_property
@@ -409,7 +410,7 @@ class _Encoder:
     @cached_property
     def _operand_pieces(self) -> dict[str, tuple[Piece, list[str]]]:
         """For the variables of a rest of many operands, the piece that each belongs to and all variables of that."""
-        found = {}
+        found: dict[str, tuple[Piece, list[str]]] = {}
         for node in self.left:
             places = rest_places(node)
             if len(node.operands) > NARROW and places:

@@ -8,7 +8,8 @@ row, and the rule asks for these rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from genrw.engine.egraph.bindings import egg
 
@@ -17,7 +18,8 @@ _LONGEST = 16
 _ARITY_SHIFT = 20
 
 
-class Piece(NamedTuple):
+@dataclass(frozen=True, order=True)
+class Piece:
     """So many operands of the terms that have `arity`, from the one at place `first` on."""
 
     arity: int
@@ -41,7 +43,7 @@ class Piece(NamedTuple):
 
     def rule(self, constructor: str, ruleset: str, fact: str, sp: Any) -> Any:
         """The rule that states the types of a term's operands as soon as all are known."""
-        head = [egg.Var(sp, "op"), egg.Var(sp, "a")]
+        head = [egg.Var(sp, "o"), egg.Var(sp, "a")]
         operands = [egg.Var(sp, f"x{i}") for i in range(self.arity)]
         own = operands[self.first : self.first + self.count]
         types = [egg.Var(sp, f"t{i}") for i in range(self.count)]
