@@ -275,6 +275,7 @@ _GROUPS = (
     Group("an operator", _INFIX | {"IF"}),
     Group("an operator", _INFIX),
     Group("a pattern", _PATTERN),
+    Group("a name", frozenset({"NAME", "FAMILY"})),
     _clauses("a rule", CLAUSES["rule"]),
     _clauses("an operator", CLAUSES["op"]),
     _clauses("an import", CLAUSES["import"]),

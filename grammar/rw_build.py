@@ -37,6 +37,7 @@ from genrw.grammar.rw_tree import (
     PipelineDecl,
     Requirement,
     RuleDecl,
+    Table,
     TargetDecl,
     VarPattern,
 )
@@ -171,7 +172,8 @@ class RwBuilder(ExprBuilder):
             "both_ways": c[arrow].type == "BOTH_WAYS",
             "guard": said.get("when"),
             "with_": said.get("with", ()),
-            "for_": said.get("for", ()),
+            "for_": tuple([one for one in said.get("for", ()) if isinstance(one, Binding)]),
+            "tables": tuple([one for one in said.get("for", ()) if isinstance(one, Table)]),
             "contract": contract,
             "bound": bound,
             "replaces": said.get("replaces", False),
@@ -180,7 +182,21 @@ class RwBuilder(ExprBuilder):
             "examples": tuple([clause for clause in clauses if isinstance(clause, Example)]),
         }
         self._check_given(fields["given"])
+        self._check_name(name, fields["tables"])
         return Draft(RuleDecl, name.value, name, fields)
+
+    def _check_name(self, token: Token, tables: tuple[Table, ...]) -> None:
+        """GenrwError unless a rule over rows, and no other, has a name for each of them."""
+        if len(tables) > 1:
+            raise error("a rule runs over one list of rows", tables[1].span, "write out all combinations")
+        names = [name for table in tables for name in table.names]
+        filled = self._family(token)[1] if token.type == "FAMILY" else None
+        if filled is not None and filled not in names:
+            remedy = f"write for ({filled}, …) in [(…), …]"
+            raise error(f"no row of the rule says what `{filled}` is", self.place(token), remedy)
+        if names and filled is None:
+            remedy = f"write for example rule {token}_{{{names[0]}}}"
+            raise error("a rule over rows has a name for each of them", self.place(token), remedy)
 
     def bindings(self, c: list[Any]) -> _Clause:
         return _Clause(c[0], tuple(c[1:]))
@@ -190,6 +206,27 @@ class RwBuilder(ExprBuilder):
     def binding(self, c: list[Any]) -> Binding:
         name, value = c[0], c[-1]
         return Binding(name.value, value, self.place(name).to(value.span))
+
+    def table(self, c: list[Any]) -> Table:
+        *head, last = c
+        place = next(i for i, one in enumerate(head) if one.type == "IN")
+        names, rows = head[:place], head[place + 2 :]
+        for row, span in rows:
+            if len(row) != len(names):
+                raise error(
+                    f"a row has an item for each of {len(names)} names, this one has {len(row)}",
+                    span,
+                    "give each name one",
+                )
+        words, spans = tuple(n.value for n in names), tuple(map(self.place, names))
+        return Table(words, tuple(row for row, _ in rows), self.span(names[0], last), spans)
+
+    def row(self, c: list[Any]) -> tuple[tuple[Expr, ...], Span]:
+        *items, _ = c
+        for item in items:
+            if not isinstance(item, Name | Const):
+                raise error("a row holds names, numbers and texts", item.span, "compute others by `with`")
+        return tuple(items), items[0].span.to(items[-1].span)
 
     def contract(self, c: list[Any]) -> _Clause:
         keyword, name, bound = c

@@ -105,6 +105,9 @@ def _rule(rule: RuleDecl) -> Iterator[str]:
     yield f"  {'<=>' if rule.both_ways else '=>'} {print_pattern(rule.right)}"
     yield from _bindings("with", "=", rule.with_)
     yield from _bindings("for", "in", rule.for_)
+    for table in rule.tables:
+        rows = ", ".join(f"({', '.join(map(print_expr, row))})" for row in table.rows)
+        yield f"  for ({', '.join(table.names)}) in [{rows}]"
     if rule.contract != "exact":
         bound = "" if rule.bound is None else f" {show_number(rule.bound)}"
         yield f"  contract {rule.contract}{bound}"

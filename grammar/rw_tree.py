@@ -309,6 +309,16 @@ class Example:
 
 
 @dataclass(frozen=True)
+class Table:
+    """`(a, b) in [(x, y), …]` of a `for`: the rule is written once for each row, whose items the names stand for."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[Expr, ...], ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    name_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class RuleDecl(Declared):
     """A rewrite rule. `contract` is exact, reassociates, contracts or approximate; `bound` is for the last.
 
@@ -325,6 +335,7 @@ class RuleDecl(Declared):
     guard: Expr | None = None
     with_: tuple[Binding, ...] = ()
     for_: tuple[Binding, ...] = ()
+    tables: tuple[Table, ...] = ()
     contract: str = "exact"
     bound: float | None = None
     replaces: bool = False

@@ -14,6 +14,7 @@ import lark
 
 from genrw.engine.library.gather import OF_EXAMPLES, gathered_library
 from genrw.engine.library.library import Library
+from genrw.engine.library.rows import rules_among
 from genrw.folders import rule_files
 from genrw.grammar import expr_tree, gen_tree, rw_tree, source
 from genrw.grammar.cache import cache_folder, cache_key, read_object, write_object
@@ -63,7 +64,7 @@ def chosen_rules(library: Library, names: Sequence[str], folders: Sequence[str |
         return [known[name] for name in names]
     if not folders:
         return list(library.rules)
-    own = {d.name for d in own_declarations(library) if isinstance(d, RuleDecl)}
+    own = {rule.name for rule in rules_among(own_declarations(library))}
     operators = {d.name for d in own_declarations(library) if isinstance(d, OpDecl)}
     return [r for r in library.rules if r.name.partition("/")[0] in own or r.defines in operators]
 
@@ -113,7 +114,7 @@ def _check(
     from genrw.engine.lint.check_rules import check_rules
     from genrw.engine.lint.check_targets import check_targets
 
-    findings = [*problems, *check_rules(library, [d for d in declarations if isinstance(d, RuleDecl)])]
+    findings = [*problems, *check_rules(library, rules_among(declarations))]
     findings += check_imports(library, [d for d in declarations if isinstance(d, ImportDecl)])
     findings += check_declarations(library, declarations)
     findings += check_targets(library, declarations) if measured else []

@@ -18,6 +18,7 @@ from genrw.editor.symbols import program_names, rule_names
 from genrw.engine.ir.nodes import Node
 from genrw.engine.library.gather import gathered_library
 from genrw.engine.library.library import Library
+from genrw.engine.library.rows import rules_among
 from genrw.engine.lint.check import lint
 from genrw.engine.lint.check_declarations import check_declarations
 from genrw.engine.lint.check_imports import check_imports
@@ -30,7 +31,7 @@ from genrw.grammar.gen import parse_gen
 from genrw.grammar.gen_tree import File
 from genrw.grammar.read import read_regular
 from genrw.grammar.rw import parse_rw
-from genrw.grammar.rw_tree import ImportDecl, RuleDecl, RuleFile
+from genrw.grammar.rw_tree import ImportDecl, RuleFile
 from genrw.grammar.source import Span
 
 _FILES = 500
@@ -141,7 +142,7 @@ class Project:
         found.remembered = list(rule_names(tree, library))
         if self._is_now(tree.span, path):
             found.names = found.remembered
-            told = check_rules(library, [d for d in tree.declarations if isinstance(d, RuleDecl)])
+            told = check_rules(library, rules_among(tree.declarations))
             told += check_imports(library, [d for d in tree.declarations if isinstance(d, ImportDecl)])
             told += check_declarations(library, tree.declarations)
             if shipped_folder() not in path.parents:  # The shipped targets are what others are measured by.

@@ -207,6 +207,9 @@ def _bound(rule: RuleDecl, scope: str) -> Iterator[Occurrence]:
         yield from (o for a in node.attributes if (o := _attribute(a, scope)) is not None)
     for binding in (*rule.with_, *rule.for_):
         yield _binding(binding, scope)
+    for table in rule.tables:
+        for name, span in zip(table.names, table.name_spans, strict=True):
+            yield Occurrence(span, VARIABLE, name, scope)
 
 
 def _attribute(attribute: AttributePattern, scope: str) -> Occurrence | None:

@@ -13,6 +13,7 @@ from genrw.engine.library.definitions import Derived, TermFunctions, definition_
 from genrw.engine.library.example_scope import ExampleScope
 from genrw.engine.library.library import DEFAULT, NOWHERE, ExpressionScope, Library, Operator, Target
 from genrw.engine.library.monoids import monoid_functions
+from genrw.engine.library.rows import written_out_rows
 from genrw.engine.library.variants import nodes
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Expr
@@ -92,6 +93,8 @@ class _Gatherer:
             for declaration in map(scope.enter, file.declarations):
                 if isinstance(declaration, ImportDecl):
                     self.imports[declaration.name] = (*self.imports.get(declaration.name, ()), declaration)
+                elif isinstance(declaration, RuleDecl):
+                    self._add_rules(declaration)
                 elif not isinstance(declaration, OF_EXAMPLES):
                     self._add(declaration)
 
@@ -108,6 +111,13 @@ class _Gatherer:
             )
         else:
             named[declaration.name] = declaration
+
+    def _add_rules(self, rule: RuleDecl) -> None:
+        try:
+            for one in written_out_rows(rule):
+                self._add(one)
+        except GenrwError as problem:
+            self.problems += problem.diagnostics
 
     def _of(self, kind: type) -> dict[str, Any]:
         return self.kinds.get(kind, {})

@@ -12,6 +12,7 @@ from typing import Any
 from genrw.engine.language.expr import Evaluator, compile_expr
 from genrw.engine.language.functions import Function
 from genrw.engine.library.context import EMPTY, Record
+from genrw.engine.library.rows import rules_among
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.expr_tree import Call, Const, Expr, Name
 from genrw.grammar.rw_tree import (
@@ -237,7 +238,7 @@ class Library:
     @cached_property
     def written_rules(self) -> tuple[RuleDecl, ...]:
         """The rules as their files have them: `rules` are spelled out."""
-        return tuple(d for file in self.files for d in file.declarations if isinstance(d, RuleDecl))
+        return tuple(rule for file in self.files for rule in rules_among(file.declarations))
 
     def shares_terms(self, other: Library) -> bool:
         """Do the libraries differ in nothing but their rules? So it is of one that another was taken over from."""

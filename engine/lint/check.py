@@ -6,6 +6,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
 from genrw.engine.library.library import Library
+from genrw.engine.library.rows import rules_among
 from genrw.engine.library.sides import directions
 from genrw.engine.lint.check_declarations import DeclarationChecks
 from genrw.engine.lint.check_imports import check_imports
@@ -54,7 +55,7 @@ def lint(library: Library, own: Sequence[Declaration] = ()) -> list[Finding]:
         *unused(library),
     ]
     if not malformed:
-        found += _examples(library, {d.name for d in own if isinstance(d, RuleDecl)})
+        found += _examples(library, {rule.name for rule in rules_among(own)})
     order = {file.span.source.name: i for i, file in enumerate(library.files)}
     return sorted(dict.fromkeys(found), key=lambda f: _place(f, order))
 

@@ -34,6 +34,7 @@ from typing import Any
 from genrw.authoring.rulesets import load_library
 from genrw.engine.library.gather import OF_EXAMPLES
 from genrw.engine.library.library import Library
+from genrw.engine.library.rows import rules_among
 from genrw.engine.lint.examples import run_example
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw import parse_rw, print_declaration
@@ -157,11 +158,11 @@ class Page:
             self.repairs.append((block, "\n".join(f"{print_declaration(d)}\n" for d in quoted)))
 
     def _additions(self, library: Library, file: RuleFile) -> None:
-        for rule in file.declarations:
-            if isinstance(rule, RuleDecl):
-                for example in next(r for r in library.rules if r.name == rule.name).examples:
-                    failure = run_example(library, rule, example)
-                    assert failure is None, failure and failure.diagnostics[0].render()
+        names = {rule.name for rule in rules_among(file.declarations)}
+        for rule in (one for one in library.rules if one.name in names):
+            for example in rule.examples:
+                failure = run_example(library, rule, example)
+                assert failure is None, failure and failure.diagnostics[0].render()
 
     # ---- Python
 
