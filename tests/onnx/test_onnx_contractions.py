@@ -1,0 +1,91 @@
+"""ONNX's products, convolutions and pools in forms of which it has no tests: against its own evaluator, and against
+onnxruntime where that is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
+from support import shipped
+
+from genrw.engine.lowering.pipeline import Options
+from genrw.onnx.program import import_model
+
+X, W = (2, 4, 9, 8), (6, 4, 3, 3)
+
+FORMS: dict[str, tuple[str, dict[str, Any], list[tuple[int, ...]], int]] = {
+    "conv": ("Conv", {"pads": [1, 0, 2, 1], "strides": [2, 3], "dilations": [2, 1]}, [X, W, (6,)], 1),
+    "conv in groups": ("Conv", {"group": 2, "kernel_shape": [3, 3]}, [X, (6, 2, 3, 3)], 1),
+    "conv same upper": ("Conv", {"auto_pad": "SAME_UPPER", "strides": [2, 2]}, [X, W], 1),
+    "conv same lower": ("Conv", {"auto_pad": "SAME_LOWER", "strides": [3, 1]}, [X, (6, 4, 2, 3)], 1),
+    "conv of rows": ("Conv", {"auto_pad": "VALID"}, [(2, 4, 17), (3, 4, 5)], 1),
+    "conv of volumes": ("Conv", {"strides": [1, 2, 1]}, [(1, 2, 5, 6, 4), (3, 2, 2, 3, 2)], 1),
+    "transposed": (
+        "ConvTranspose",
+        {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]},
+        [X, (4, 3, 3, 3), (3,)],
+        1,
+    ),
+    "transposed, dilated": ("ConvTranspose", {"strides": [2, 1], "dilations": [2, 3]}, [X, (4, 3, 3, 2)], 1),
+    "gemm": ("Gemm", {"alpha": 0.5, "beta": 2.0, "transA": 1, "transB": 1}, [(7, 5), (6, 7), (6,)], 1),
+    "matmul of a row": ("MatMul", {}, [(7,), (2, 7, 5)], 1),
+    "matmul of a column": ("MatMul", {}, [(3, 2, 7), (7,)], 1),
+    "matmul of batches": ("MatMul", {}, [(3, 1, 2, 7), (4, 7, 5)], 1),
+    "max": ("MaxPool", {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 1], "dilations": [1, 2]}, [X], 1),
+    "max with places": ("MaxPool", {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 1]}, [X], 2),
+    "average": ("AveragePool", {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2]}, [X], 1),
+    "norms": ("LpPool", {"kernel_shape": [2, 3], "p": 3, "strides": [1, 2]}, [X], 1),
+}
+
+
+def model(operator: str, attributes: dict[str, Any], shapes: list[tuple[int, ...]], results: int) -> onnx.ModelProto:
+    names = [f"x{i}" for i in range(len(shapes))]
+    types = [onnx.TensorProto.FLOAT, onnx.TensorProto.INT64][:results]
+    inputs = [helper.make_tensor_value_info(n, types[0], s) for n, s in zip(names, shapes, strict=True)]
+    outputs = [helper.make_tensor_value_info(f"y{i}", dtype, None) for i, dtype in enumerate(types)]
+    node = helper.make_node(operator, names, [o.name for o in outputs], **attributes)
+    graph = helper.make_graph([node], "test", inputs, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_results_are_those_of_other_evaluators(name: str) -> None:
+    operator, attributes, shapes, results = FORMS[name]
+    made = model(operator, attributes, shapes, results)
+    rng = np.random.default_rng(0)
+    inputs = {f"x{i}": rng.integers(-9, 10, shape).astype(np.float32) for i, shape in enumerate(shapes)}
+    imported = import_model(made, shipped(), {}, inputs, "host")
+    program = imported.program("test.onnx", shipped(), Options(target="host"), "host")
+    got = list(program.run(inputs, "interpret").values())
+    for wanted in evaluated(made, inputs):
+        assert len(got) == len(wanted)
+        for a, b in zip(got, wanted, strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def evaluated(made: onnx.ModelProto, inputs: dict[str, Any]) -> list[list[Any]]:
+    """What other evaluators make of a model."""
+    found = [ReferenceEvaluator(made).run(None, inputs)]
+    if importlib.util.find_spec("onnxruntime") is not None:
+        import onnxruntime
+
+        session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+        found.append(session.run(None, inputs))
+    return found
+
+
+def test_a_global_norm() -> None:
+    """ONNX's evaluator does not know it."""
+    x = np.random.default_rng(0).integers(-9, 10, X).astype(np.float32)
+    imported = import_model(model("GlobalLpPool", {"p": 3}, [X], 1), shipped(), {}, {"x0": x}, "host")
+    (got,) = (
+        imported.program("test.onnx", shipped(), Options(target="host"), "host").run({"x0": x}, "interpret").values()
+    )
+    wanted = (np.abs(x.astype(np.float64)) ** 3).sum((2, 3), keepdims=True) ** (1 / 3)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5)
