@@ -124,3 +124,35 @@ def test_inputs_that_no_value_fits(dtype: str) -> None:
     program = load(text)
     with pytest.raises(GenrwError, match="no values found for the input `x`"):
         random_inputs(program.modules[0], program.library, 0)
+
+
+@pytest.mark.parametrize("fold", ["max", "sum", "argmax"])
+@pytest.mark.parametrize("lens", ["4, 8", "3, 65", "1, 7"])
+@pytest.mark.parametrize("target", ["gfx942", "sm_90", "host"])
+def test_a_value_of_a_row_is_stored_and_meets_elements(target: str, lens: str, fold: str) -> None:
+    """The row stores one value, though lanes have it for each element, too."""
+    rows, n = (int(x) for x in lens.split(", "))
+    check(
+        f"""
+        n = @param:n -> int64{{2}}
+        m = @param:m -> float{{1, {n}}}
+        i = iota[lens={{{rows}}}, axis=0]
+        r = reshape[dims={{1, 1, {rows}, 1}}](i)
+        rb = multibroadcast[out_lens={{2, 1, {rows}, 1}}](r)
+        o = sub(n, 4)
+        q = reshape[dims={{2, 1, 1, 1}}](o)
+        ob = multibroadcast[out_lens={{2, 1, {rows}, 1}}](q)
+        p = add(rb, ob)
+        c = iota[lens={{{n}}}, axis=0]
+        b = less(p, c)
+        f = where(b, 2.0, m)
+        k = reshape[dims={{2, 1}}](n)
+        d = less(c, k)
+        e = where(d, 0.0, -1.0)
+        g = reshape[dims={{2, 1, 1, {n}}}](e)
+        h = add(f, g)
+        x = reduce_{fold}[axes={{3}}](h)
+        @return(p, x)
+        """,
+        target,
+    )
