@@ -196,7 +196,7 @@ def checked_and_lowered(file: RuleFile, path: Path, files: Mapping[Path, RuleFil
     for found in lint(library):
         assert found.diagnostic.message
         found.diagnostic.render()
-    findings = check_rules(library, library.rules)
+    findings = check_rules(library, [rule for rule in library.rules if rule.defines is None])
     findings += check_declarations(library, file.declarations)
     if findings:
         raise GenrwError(findings)
