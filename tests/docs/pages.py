@@ -148,7 +148,7 @@ class Page:
         shipped = {(type(d), d.name): d for d in everything}
         shipped |= {(type(d), d.name): d for d in file.declarations if isinstance(d, OF_EXAMPLES) and d in everything}
         known = [d for d in file.declarations if (type(d), d.name) in shipped]
-        if not known:
+        if all(isinstance(d, OF_EXAMPLES) for d in known):
             self._additions(_added(block, Path(block.option("file") or "rules/mine.rw")), file)
             return
         assert len(known) == len(file.declarations), "some of this is shipped and some is not"
