@@ -26,6 +26,7 @@ from genrw.grammar.rw_tree import (
     Given,
     GivenDecl,
     ImportDecl,
+    InstructionDecl,
     InputDecl,
     LetDecl,
     MonoidDecl,
@@ -126,6 +127,10 @@ class RwBuilder(ExprBuilder):
     def target(self, c: list[Any]) -> Draft:
         name, base, *values = c
         return Draft(TargetDecl, name.value, name, {"base": base and base.value, "values": tuple(values)})
+
+    def instruction(self, c: list[Any]) -> Draft:
+        name, *values = c
+        return Draft(InstructionDecl, name.value, name, {"values": tuple(values)})
 
     def setting(self, c: list[Any]) -> tuple[str, Expr]:
         return c[0].value, c[1]

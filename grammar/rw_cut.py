@@ -20,7 +20,7 @@ class Part:
     doc: str
 
 
-_KEYWORD = "(?:rule|op|define|let|class|monoid|target|import|pipeline|stage|context)"
+_KEYWORD = "(?:rule|op|define|let|class|monoid|target|instruction|import|pipeline|stage|context)"
 _SCAN = re.compile(
     rf"""
       (?P<string> \"\"\"[\s\S]*?(?:\"\"\"|\Z) | "(?:[^"\\\n]|\\.)*"? )
@@ -112,7 +112,7 @@ CLAUSES = {
 }
 """What the clauses of a declaration begin with, by the word that begins the declaration."""
 DECLARATIONS = (
-    "a declaration begins with rule, op, define, monoid, target, let, class, import, pipeline, stage, given or context"
+    "a declaration begins with rule, op, define, monoid, target, instruction, let, class, import, pipeline, stage, given or context"
 )
 
 

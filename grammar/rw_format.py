@@ -25,8 +25,10 @@ _MAY_BEGIN = {
     "import": frozenset({"when", "=>", "with"}),
 }
 """What does so where the author began a line with it."""
-_APART = ("rule", "op", "monoid", "target")
+_APART = ("rule", "op", "monoid", "target", "instruction")
 """The declarations that have an empty line before them."""
+_OF_SETTINGS = ("target", "instruction")
+"""What consists of names and values, one a line."""
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 _NO_KEYWORDS = ("NAME", "KEY", "STRING", "FAMILY")
 _CALLED = ("NAME", "FAMILY", "RSQB")
@@ -113,7 +115,7 @@ class _Declaration:
         else:
             self.lines.append(self._space(word) + word.text)
         self.is_sign = word.text in ("-", "~") and (word.text == "~" or not self._after_value())
-        self.is_keyword = begins and self.kind == "target"
+        self.is_keyword = begins and self.kind in _OF_SETTINGS
         if word.text in _OPENING:
             self.open.append(self.is_signature and not self.open)
         elif word.text in _CLOSING:
@@ -127,7 +129,7 @@ class _Declaration:
             return False
         if self.kind == "rule" and len(self.before) == 2:
             return True
-        if self.kind == "target":
+        if self.kind in _OF_SETTINGS:
             return word.breaks > 0 and word.text.isidentifier() and word.kind != "IN" and self._after_value()
         if word.kind in _NO_KEYWORDS:
             return False

@@ -22,6 +22,7 @@ from genrw.grammar.rw_tree import (
     Given,
     GivenDecl,
     ImportDecl,
+    InstructionDecl,
     InputDecl,
     LetDecl,
     MonoidDecl,
@@ -76,7 +77,9 @@ def _lines(declaration: Declaration) -> Iterable[str]:
             return _import(declaration)
         case TargetDecl(name, base, values):
             head = f"target {name}" + (f" : {base}" if base else "")
-            return [head, *(f"  {key} {print_expr(value)}" for key, value in values)]
+            return [head, *_settings(values)]
+        case InstructionDecl(name, values):
+            return [f"instruction {name}", *_settings(values)]
         case LetDecl(name, parameters, body):
             return [f"let {name}({', '.join(parameters)}) = {print_expr(body)}"]
         case ClassDecl(name, terms):
@@ -87,6 +90,10 @@ def _lines(declaration: Declaration) -> Iterable[str]:
             return _given(given, "")
         case ContextDecl(name, entries):
             return [f"context {name} {_header(entries)}" if declaration.is_named else f"context {_header(entries)}"]
+
+
+def _settings(values: tuple[tuple[str, Expr], ...]) -> list[str]:
+    return [f"  {key} {print_expr(value)}" for key, value in values]
 
 
 def _class(terms: tuple[tuple[str, tuple[str, ...]], ...]) -> str:

@@ -1,4 +1,4 @@
-"""The syntax tree of a `.rw` file: operators, monoids, targets, rules and their parts, as written."""
+"""The syntax tree of a `.rw` file: operators, monoids, targets, instructions, rules and their parts, as written."""
 
 from __future__ import annotations
 
@@ -169,6 +169,13 @@ class TargetDecl(Declared):
     """A GPU or CPU: named values, some inherited from `base`."""
 
     base: str | None
+    values: tuple[tuple[str, Expr], ...]
+
+
+@dataclass(frozen=True)
+class InstructionDecl(Declared):
+    """An instruction that multiplies matrices, whose parts the lanes of a wave hold: named values."""
+
     values: tuple[tuple[str, Expr], ...]
 
 
@@ -365,6 +372,7 @@ Declaration = (
     | DefineDecl
     | MonoidDecl
     | TargetDecl
+    | InstructionDecl
     | LetDecl
     | ClassDecl
     | PipelineDecl

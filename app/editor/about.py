@@ -6,6 +6,7 @@ from genrw.editor.occurrence import (
     CLASS,
     CONTEXT,
     FUNCTION,
+    INSTRUCTION,
     LET,
     MODULE,
     MONOID,
@@ -30,6 +31,7 @@ from genrw.grammar.rw_tree import (
     ContextDecl,
     Declaration,
     GivenDecl,
+    InstructionDecl,
     OpDecl,
     OpPattern,
     RuleDecl,
@@ -53,7 +55,7 @@ def declaration_of(name: Occurrence, library: Library) -> Declaration | None:
         return library.scope.lets.get(name.name)
     if name.kind == MONOID:
         return library.monoids.get(name.name)
-    kinds = {RULE: RuleDecl, CLASS: ClassDecl, TARGET: TargetDecl}
+    kinds = {RULE: RuleDecl, CLASS: ClassDecl, TARGET: TargetDecl, INSTRUCTION: InstructionDecl}
     wanted = kinds.get(name.kind)
     declared = (d for file in library.files for d in file.declarations)
     return next((d for d in declared if wanted is not None and isinstance(d, wanted) and d.name == name.name), None)

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from genrw.grammar.source import Span
 
-OPERATOR, RULE, CLASS, LET, MONOID, TARGET, FUNCTION = (
+OPERATOR, RULE, CLASS, LET, MONOID, TARGET, INSTRUCTION, FUNCTION = (
     "operator",
     "rule",
     "class",
     "let",
     "monoid",
     "target",
+    "instruction",
     "function",
 )
 VARIABLE, VALUE, MODULE, CONTEXT = "variable", "value", "module", "context"

@@ -9,6 +9,7 @@ from genrw.editor.example_symbols import ExampleNames
 from genrw.editor.occurrence import (
     CLASS,
     FUNCTION,
+    INSTRUCTION,
     LET,
     MODULE,
     MONOID,
@@ -31,6 +32,7 @@ from genrw.grammar.rw_tree import (
     ClassDecl,
     Declaration,
     DefineDecl,
+    InstructionDecl,
     LetDecl,
     MonoidDecl,
     NumberPattern,
@@ -106,6 +108,7 @@ _KINDS = {
     LetDecl: LET,
     MonoidDecl: MONOID,
     TargetDecl: TARGET,
+    InstructionDecl: INSTRUCTION,
 }
 
 

@@ -30,7 +30,7 @@
     extern "C" __attribute__((global))                                   \
     __attribute__((amdgpu_flat_work_group_size(block, block)))           \
     __attribute__((amdgpu_waves_per_eu((block / GEN_WAVE_SIZE * groups + 3) / 4))) void
-#define GEN_LDS(type, name, count) __attribute__((shared)) type name[count]
+#define GEN_LDS(type, name, count) __attribute__((shared)) __attribute__((aligned(16))) type name[count]
 #define GEN_REST_LDS(type, name, offset, count) __attribute__((shared)) __attribute__((aligned(16))) type name[count]
 #define GEN_UNROLL _Pragma("unroll")
 #define GEN_UNROLL_BY(count) GEN_PRAGMA(unroll count)
@@ -40,7 +40,7 @@
 #define GEN_CONSTANT __constant__ constexpr
 #define GEN_KERNEL(block) extern "C" __global__ __launch_bounds__(block) void
 #define GEN_KERNEL_RESIDENT(block, groups) extern "C" __global__ __launch_bounds__(block, groups) void
-#define GEN_LDS(type, name, count) __shared__ type name[count]
+#define GEN_LDS(type, name, count) __shared__ __attribute__((aligned(16))) type name[count]
 // Workgroup memory that the launch asks for: there is more of it than a kernel may declare.
 extern __shared__ __attribute__((aligned(16))) unsigned char gen_rest_lds[];
 #define GEN_REST_LDS(type, name, offset, count) type* const name = reinterpret_cast<type*>(gen_rest_lds + offset)
@@ -54,7 +54,7 @@ extern __shared__ __attribute__((aligned(16))) unsigned char gen_rest_lds[];
 #define GEN_KERNEL(block) static inline __attribute__((always_inline)) void
 #define GEN_KERNEL_RESIDENT(block, groups) GEN_KERNEL(block)
 #define GEN_LDS(type, name, count)                            \
-    static thread_local type name[count];                     \
+    alignas(16) static thread_local type name[count];         \
     {                                                         \
         static thread_local gen::host::lds_block gen_block_;  \
         gen::host::enter_lds(gen_block_, name, sizeof(name)); \
@@ -1989,9 +1989,9 @@ GEN_DEVICE array<T, Size> strided_load(const T* p, I base)
     return result;
 }
 
-/// The same where chunk j is read only if first + j * Stride < limit, and is `fill` otherwise.
-template <int Size, int Stride, int Vector = 1, class T, class I, class J, class L>
-GEN_DEVICE array<T, Size> strided_load(const T* p, I base, J first, L limit, detail::as_given<T> fill)
+/// The same where chunk j is read only if first + j * Step < limit, and is `fill` otherwise.
+template <int Size, int Stride, int Vector, int Step, class T, class I, class J, class L>
+GEN_DEVICE array<T, Size> chunked_load(const T* p, I base, J first, L limit, detail::as_given<T> fill)
 {
     static_assert(Size % Vector == 0, "a strided load takes whole chunks");
     array<T, Size> result;
@@ -2003,7 +2003,7 @@ GEN_DEVICE array<T, Size> strided_load(const T* p, I base, J first, L limit, det
     if (limit <= 0) return result;
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++) {
-        const bool ok = first + chunk * Stride < limit;
+        const bool ok = first + chunk * Step < limit;
         array<T, Vector> values;
         detail::read_vector<Vector>(values.items, p + (ok ? base + chunk * Stride : static_cast<I>(0)));
         GEN_UNROLL
@@ -2012,10 +2012,17 @@ GEN_DEVICE array<T, Size> strided_load(const T* p, I base, J first, L limit, det
 #else
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++)
-        if (first + chunk * Stride < limit)
+        if (first + chunk * Step < limit)
             detail::read_vector<Vector>(result.items + chunk * Vector, p + base + chunk * Stride);
 #endif
     return result;
+}
+
+/// The same where the steps are those in memory.
+template <int Size, int Stride, int Vector = 1, class T, class I, class J, class L>
+GEN_DEVICE array<T, Size> strided_load(const T* p, I base, J first, L limit, detail::as_given<T> fill)
+{
+    return chunked_load<Size, Stride, Vector, Stride>(p, base, first, limit, fill);
 }
 
 /// The same if `ok`, else all are `fill`.
@@ -2676,6 +2683,101 @@ GEN_DEVICE auto reduce_parts(const X& x, typename Op::acc* lds)
 {
     return in_steps<Fence>(typename detail::parts_of<Op, Lanes, Across, X>::steps{lds}, x);
 }
+
+// ---------------------------------------------------------------------------------------------------------
+// Products of matrices
+// ---------------------------------------------------------------------------------------------------------
+
+#if GEN_HOST && GEN_LANE_LOOPS
+namespace host {
+
+// The products of the running wave's tiles, from what its lanes hold.
+template <class X, int Down, int Across, int Deep, int A, int B>
+struct tiles_product
+{
+    using T = typename X::operand;
+    using result = array<typename X::sum, Down * Across * X::sums>;
+    static constexpr int rows = Down * X::rows, columns = Across * X::columns, depth = Deep * X::depth;
+    const lanes<array<T, A>>& a;
+    const lanes<array<T, B>>& b;
+    const lanes<result>& sums;
+
+    __attribute__((noinline)) void run(result* results) const
+    {
+        static thread_local typename X::sum first[rows * depth], second[columns * depth], product[rows * columns];
+        for (int begin = first_lane(); begin < last_lane(); begin += X::lanes) {
+            for (int lane = 0; lane < X::lanes; lane++) {
+                for (int k = 0; k < Deep; k++) {
+                    for (int tile = 0; tile < Down; tile++)
+                        for (int i = 0; i < X::first; i++)
+                            first[(tile * X::rows + X::first_row(lane, i)) * depth + k * X::depth + X::first_depth(lane, i)] =
+                                convert<typename X::sum>(a[begin + lane][X::first_at(tile, k, Deep, i)]);
+                    for (int tile = 0; tile < Across; tile++)
+                        for (int i = 0; i < X::second; i++)
+                            second[(tile * X::columns + X::second_row(lane, i)) * depth + k * X::depth + X::second_depth(lane, i)] =
+                                convert<typename X::sum>(b[begin + lane][X::second_at(tile, k, Deep, i)]);
+                }
+            }
+            for (int row = 0; row < rows; row++)
+                for (int column = 0; column < columns; column++) {
+                    typename X::sum total = 0;
+                    for (int k = 0; k < depth; k++) total += first[row * depth + k] * second[column * depth + k];
+                    product[row * columns + column] = total;
+                }
+            for (int lane = 0; lane < X::lanes; lane++)
+                for (int down = 0; down < Down; down++)
+                    for (int across = 0; across < Across; across++)
+                        for (int i = 0; i < X::sums; i++) {
+                            const int place = (down * Across + across) * X::sums + i;
+                            const int row = down * X::rows + X::sum_row(lane, i);
+                            const int column = across * X::columns + X::sum_column(lane, i);
+                            results[begin + lane][place] = sums[begin + lane][place] + product[row * columns + column];
+                        }
+        }
+    }
+};
+}  // namespace host
+
+template <class X, int Down, int Across, int Deep, int A, int B>
+GEN_DEVICE host::tiles_product<X, Down, Across, Deep, A, B> wave_product(
+    const lanes<array<typename X::operand, A>>& a, const lanes<array<typename X::operand, B>>& b,
+    const lanes<array<typename X::sum, Down * Across * X::sums>>& sums)
+{
+    return {a, b, sums};
+}
+#else
+/// Adds the products of a wave's tiles to the sums that its lanes hold.
+template <class X, int Down, int Across, int Deep, int A, int B>
+GEN_DEVICE array<typename X::sum, Down * Across * X::sums> wave_product(
+    const array<typename X::operand, A>& a, const array<typename X::operand, B>& b,
+    array<typename X::sum, Down * Across * X::sums> sums)
+{
+#if !GEN_HOST
+    GEN_UNROLL
+    for (int k = 0; k < Deep; k++) {
+        GEN_UNROLL
+        for (int down = 0; down < Down; down++) {
+            alignas(16) typename X::operand first[X::first];
+            GEN_UNROLL
+            for (int i = 0; i < X::first; i++) first[i] = a[X::first_at(down, k, Deep, i)];
+            GEN_UNROLL
+            for (int across = 0; across < Across; across++) {
+                alignas(16) typename X::operand second[X::second];
+                GEN_UNROLL
+                for (int i = 0; i < X::second; i++) second[i] = b[X::second_at(across, k, Deep, i)];
+                alignas(16) typename X::sum part[X::sums];
+                GEN_UNROLL
+                for (int i = 0; i < X::sums; i++) part[i] = sums[(down * Across + across) * X::sums + i];
+                X::multiply(first, second, part);
+                GEN_UNROLL
+                for (int i = 0; i < X::sums; i++) sums[(down * Across + across) * X::sums + i] = part[i];
+            }
+        }
+    }
+#endif
+    return sums;
+}
+#endif
 
 }  // namespace gen
 

@@ -30,8 +30,8 @@ def global_words(library: Library) -> set[str]:
 
 
 def monoid_structs(library: Library) -> set[str]:
-    """The names of all structs of monoids."""
-    return {struct_name(monoid, dtype) for monoid in library.monoids for dtype in DTYPES}
+    """The names of all structs of monoids, and of instructions."""
+    return {struct_name(monoid, dtype) for monoid in library.monoids for dtype in DTYPES} | {*library.instructions}
 
 
 def words_of_texts(operators: Iterable[Operator]) -> set[str]:

@@ -18,6 +18,7 @@ import jinja2
 
 from genrw.codegen.hip.host_lane_loops import KEPT, Line, Loop, Variable, lane_loops, straight
 from genrw.codegen.hip.identifiers import Names
+from genrw.codegen.hip.instruction_text import instruction_struct
 from genrw.codegen.hip.monoid_text import cpp_type, monoid_struct, struct_name
 from genrw.codegen.hip.names import kernel_names, monoid_structs, words_of_texts
 from genrw.codegen.hip.placement import Pass, Placed, Placement, loops_that_need, place
@@ -126,6 +127,7 @@ class _Printer:
         self.names: dict[int, str] = {}
         self.rest_names: dict[int, str] = {}
         self.monoids: dict[str, str] = {}
+        self.instructions: dict[str, str] = {}
         self.devices: dict[str, str] = {}
         self.tables: list[dict[str, str]] = []
         self.body: list[Line | Loop] = []
@@ -157,7 +159,7 @@ class _Printer:
             "waits": self._target("overlapping_launches"),
             "program": program.strip().split("\n") if program else [],
             "devices": list(self.devices.values()),
-            "monoids": list(self.monoids.values()),
+            "structs": [*self.monoids.values(), *self.instructions.values()],
             "tables": self.tables,
         }
         parameters = self._parameters(arguments)
@@ -307,14 +309,29 @@ class _Printer:
                     self._single(item, depth)
             wide = [p for p in items if p.level == level and p.wide]
             ending = [f for f in folds if self._fold_level(f) == level]
-            if any(not p.cheap for p in wide) or any(f.operands[0].wide for f in ending):
-                self._share_loop(wide, ending, depth)
+            of_elements = [f for f in ending if self._folds_elements(f)]
+            for size in dict.fromkeys(map(_share_of, [*wide, *of_elements])):
+                beside = [p for p in wide if _share_of(p) == size]
+                folded = [f for f in of_elements if _share_of(f) == size]
+                if folded or any(not p.cheap for p in beside):
+                    self._share_loop(beside, folded, depth, size)
             for fold in ending:
-                if not fold.operands[0].wide:
+                if not self._folds_elements(fold):
                     self._accumulate(fold, depth, "")
 
     def _fold_level(self, fold: Placed) -> int:
-        return fold.operands[0].level
+        """The level behind which a fold takes its operands: all of them as a whole, if it adds by itself."""
+        if not self._adds_itself(fold):
+            return fold.operands[0].level
+        return max(o.level + o.wide for o in fold.operands)
+
+    def _folds_elements(self, fold: Placed) -> bool:
+        """Is a fold made in a share loop, element by element?"""
+        return fold.operands[0].wide and not self._adds_itself(fold)
+
+    def _adds_itself(self, fold: Placed) -> bool:
+        """Does the fold's own text say what its accumulator is after a step?"""
+        return "{{result}}" in (self.library.operator(fold.node.op).decl.emit or "")
 
     def _single(self, item: Placed, depth: int) -> None:
         node = item.node
@@ -345,20 +362,18 @@ class _Printer:
         one = index_type(self.facts[id(item.node)]) if type_.sort == "index" else cpp_type(type_.dtype)
         return one if element or not type_.size else f"gen::array<{one}, {type_.size}>"
 
-    def _share_loop(self, wide: Sequence[Placed], folds: Sequence[Placed], depth: int) -> None:
+    def _share_loop(self, wide: Sequence[Placed], folds: Sequence[Placed], depth: int, size: int) -> None:
         """One loop over a lane's share; arrays that are needed elsewhere are declared before it."""
         kept = [p for p in wide if self._kept(p)]
         for item in kept:
             name, type_ = self.names[id(item.node)], self._cpp_type(item)
             self._line(depth, f"{type_} {name};", Variable(name, type_))
-        size = self.placement.share
         self._line(depth, "GEN_UNROLL")
         self._line(depth, f"{_share_head(size)} {{")
         inside = {id(p.node) for p in wide}
-        of_elements = [f for f in folds if f.operands[0].wide]
-        for item in self._with_cheap([*(p for p in wide if not p.cheap), *(f.operands[0] for f in of_elements)]):
+        for item in self._with_cheap([*(p for p in wide if not p.cheap), *(f.operands[0] for f in folds)]):
             self._element(item, depth + 1, inside)
-        for fold in of_elements:
+        for fold in folds:
             self._accumulate(fold, depth + 1, f"[{_SHARE_VARIABLE}]")
         self._line(depth, "}")
 
@@ -394,7 +409,7 @@ class _Printer:
 
     def _accumulators(self, folds: Sequence[Placed]) -> None:
         for fold in folds:
-            operand = fold.operands[0]
+            operand = fold if self._adds_itself(fold) else fold.operands[0]
             name = self._accumulator(fold)
             struct = self._monoid(fold.node)
             if operand.node.type.size:
@@ -419,6 +434,11 @@ class _Printer:
     def _accumulate(self, fold: Placed, depth: int, subscript: str) -> None:
         operand = fold.operands[0]
         target = f"{self._accumulator(fold)}{subscript}"
+        if self._adds_itself(fold):
+            text = self._emit(fold, None)
+            self.computed.clear()
+            self.body.append(Line(depth, f"{target} = {text};", Variable(target, self._cpp_type(fold), text), "wave"))
+            return
         value = self._operand(operand, {id(operand.node)} if subscript else None, "atom")
         struct = self._monoid(fold.node)
         if operand.node.type.size and not subscript:
@@ -525,7 +545,7 @@ class _Printer:
             "target": self.context["target"].values,
             **self._rest_texts(item),
         }
-        if item.folds_loop:
+        if item.folds_loop and not self._adds_itself(item):
             folded = item.operands[0]
             name = Text(self._accumulator(item), "atom", self._about(folded))
             if not folded.node.type.size:
@@ -594,6 +614,9 @@ class _Printer:
             kind = operator.attributes[name].type
             if kind == "monoid":
                 texts[name] = self._monoid(node)
+            elif kind == "instruction":
+                self.instructions.setdefault(value, instruction_struct(self.library.instructions[value]))
+                texts[name] = value
             elif kind == "shape":
                 texts[name] = (cpp_type(value[0]), *value[1:])
             elif isinstance(value, bool):
@@ -608,7 +631,8 @@ class _Printer:
         name = next(node.attribute(a.name) for a in operator.decl.attributes if a.type == "monoid")
         types = [node.type.dtype, *(o.type.dtype for o in node.operands)]
         carried = [t for t in types if t.startswith(f"{name}.")]
-        dtype = element_type(carried[0]) if carried else node.operands[0].type.dtype if node.operands else types[0]
+        inner = node.operands and "{{result}}" not in (operator.decl.emit or "")
+        dtype = element_type(carried[0]) if carried else node.operands[0].type.dtype if inner else types[0]
         struct = struct_name(name, dtype)
         if struct not in self.monoids:
             self.monoids[struct] = monoid_struct(self.library.monoids[name], dtype)
@@ -629,6 +653,11 @@ def _chooses(means: Expr | None) -> bool:
     return isinstance(means, IfElse) and all(
         isinstance(e, Name) for e in (means.condition, means.then, means.otherwise)
     )
+
+
+def _share_of(item: Placed) -> int:
+    """How many elements of a share an item takes or gives."""
+    return item.node.type.size or max((o.node.type.size for o in item.operands), default=0)
 
 
 def _share_head(size: int) -> str:

@@ -9,7 +9,7 @@
 {% for text in devices %}
 {{ text }}
 {% endfor -%}
-{% for text in monoids %}
+{% for text in structs %}
 {{ text }}
 {% endfor -%}
 {% for table in tables %}

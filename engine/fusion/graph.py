@@ -18,7 +18,7 @@ from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import element_type
-from genrw.engine.programs.space import fold_axes
+from genrw.engine.programs.space import fold_axes, fold_lens
 
 Need = tuple[int, int]
 """A value's number and that of the place where it is needed."""
@@ -88,7 +88,7 @@ class FusionGraph:
             return 0.0
         if library.role(node.op) != "fold":
             return library.operator(node.op).fixed_cost or 1.0
-        space = IterationSpace.of(node.operands[0].type.lens, fold_axes(node, library))
+        space = IterationSpace.of(fold_lens(node, library), fold_axes(node, library))
         if space not in self.spaces:
             self.spaces.append(space)
         self.fold_space[i] = self.spaces.index(space)

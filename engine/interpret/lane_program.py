@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from genrw.engine.interpret.evaluate import Evaluator, at_node
-from genrw.engine.interpret.lanes import ONE, SHARE, Lanes, lane_functions
+from genrw.engine.interpret.lane_axes import ONE, SHARE, STEPS
+from genrw.engine.interpret.lanes import Lanes, lane_functions
 from genrw.engine.interpret.memory import MISSING, Memory
 from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
 from genrw.engine.ir.nodes import Module, Node
@@ -33,6 +34,7 @@ class LaneProgram:
         self.missing = module.stage != self.library.stages[-1]
         self.lanes = Lanes(evaluator.folds, self.missing)
         evaluator.functions.update(lane_functions(self.lanes))
+        self.filled_in_loops: set[int] = set()
         self.memories = {name: self._input(name, array) for name, array in inputs.items()}
         self.memories.update((name, self._output(name, node)) for name, node in written.items())
 
@@ -52,7 +54,8 @@ class LaneProgram:
         if node.type.dtype not in DTYPES:
             return node.type
         name = node.name or node.op
-        return Memory.of_groups(name, node.type, self._numpy_type(node.type.dtype), self.lanes.groups)
+        steps = self.lanes.extents[STEPS] if id(node) in self.filled_in_loops else 1
+        return Memory.of_groups(name, node.type, self._numpy_type(node.type.dtype), self.lanes.groups, steps)
 
     def outputs(self) -> dict[str, Values]:
         """Run all lanes; what the output parameters hold then."""
@@ -80,7 +83,7 @@ class LaneProgram:
         return groups, max(1, CHUNK // max(1, int(np.prod(rest)) * max(1, share)))
 
     def _check_loops(self) -> None:
-        """A value may live in one loop over a row only; a fold leads out of it."""
+        """A value may live in one loop over a row only; a fold leads out of it. Notes what memory loops fill."""
         loops: dict[int, frozenset[int]] = {}
         for node in self.nodes:
             operator = self.library.operator(node.op)
@@ -91,6 +94,8 @@ class LaneProgram:
             if len(inside) > 1:
                 raise at_node(node, f"mixes the steps of loops {' and '.join(map(str, sorted(inside)))}")
             loops[id(node)] = frozenset() if operator.role == "fold" else inside
+            if inside:
+                self.filled_in_loops.update(id(o) for o in node.operands if self.library.role(o.op) == "alloc")
 
     def _run(self) -> None:
         """Evaluate all nodes for the workgroups at hand."""

@@ -11,12 +11,11 @@ from collections.abc import Callable
 import numpy as np
 
 from genrw.engine.interpret.fold import Accumulator, Folds, closed, opened
+from genrw.engine.interpret.lane_axes import GROUPS, LANES, ONE, SHARE, STEPS
+from genrw.engine.interpret.matrices import MATRIX_FUNCTIONS
 from genrw.engine.interpret.memory import MISSING, Memory
 from genrw.engine.language.arrays import Array, Values, meet
 from genrw.engine.language.functions import Function, Misuse, Value, declare, describe
-
-GROUPS, LANES, STEPS, SHARE = range(4)
-ONE = (1, 1, 1, 1)
 
 
 class Lanes:
@@ -327,4 +326,4 @@ def lane_functions(lanes: Lanes) -> dict[str, Function]:
             "Each element of so many lanes, which stand equally far apart, folded; all of them get the result.",
         ),
     )
-    return {function.name: function for function in functions}
+    return {function.name: function for function in functions} | MATRIX_FUNCTIONS

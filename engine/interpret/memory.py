@@ -21,7 +21,8 @@ class Memory:
     """A tensor's memory, or workgroup memory.
 
     `origin` is the lowest offset, which `values` begins with; `written` what was written, None for inputs. Of
-    workgroup memory there is one for each of `groups` workgroups, one behind the other.
+    workgroup memory there is one for each of `groups` workgroups, one behind the other; if a loop fills it, one for each of
+    its `steps`.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Memory:
     origin: int
     written: Values | None = None
     groups: int | None = None
+    steps: int = 1
 
     described_as = "a tensor in memory"
 
@@ -46,23 +48,23 @@ class Memory:
         return cls._empty(name, type_, numpy_type, True)
 
     @classmethod
-    def of_groups(cls, name: str, type_: Type, numpy_type: np.dtype[Any], groups: int) -> Memory:
-        """Memory that each of some workgroups has for itself."""
-        return cls._empty(name, type_, numpy_type, True, groups)
+    def of_groups(cls, name: str, type_: Type, numpy_type: np.dtype[Any], groups: int, steps: int = 1) -> Memory:
+        """Memory that each of some workgroups has for itself, as if each step of a loop had its own."""
+        return cls._empty(name, type_, numpy_type, True, groups, steps)
 
     @classmethod
     def _empty(
-        cls, name: str, type_: Type, numpy_type: np.dtype[Any], output: bool, groups: int | None = None
+        cls, name: str, type_: Type, numpy_type: np.dtype[Any], output: bool, groups: int | None = None, steps: int = 1
     ) -> Memory:
         origin, size = extent(type_)
-        size *= 1 if groups is None else groups
+        size *= 1 if groups is None else groups * steps
         values = np.full(size, poison(numpy_type), numpy_type)
-        return cls(name, type_, values, origin, np.zeros(size, np.bool_) if output else None, groups)
+        return cls(name, type_, values, origin, np.zeros(size, np.bool_) if output else None, groups, steps)
 
     @property
     def length(self) -> int:
         """How many elements a lane can address."""
-        return len(self.values) // (self.groups or 1)
+        return len(self.values) // ((self.groups or 1) * self.steps)
 
     def member(self, name: str) -> object:
         """What expressions may ask of a tensor."""
@@ -95,7 +97,7 @@ class Memory:
         """Values put at offsets; Misuse if one lies outside, or two that differ meet at one place."""
         if self.written is None:
             raise Misuse(f"writes to {self.name}, which is an input")
-        groups = np.zeros((self.groups or 1, 1, 1, 1))
+        groups = np.zeros((self.groups or 1, 1, self.steps, 1))
         everywhere = np.asarray(True)
         offsets, values, chosen, _ = np.broadcast_arrays(
             offsets, values, everywhere if where is None else where, groups
@@ -128,7 +130,8 @@ class Memory:
         places = places if where is None else np.where(where, places, 0)
         if self.groups is None:
             return places
-        return places + np.arange(self.groups).reshape(-1, 1, 1, 1) * self.length
+        own = np.arange(self.groups * self.steps).reshape(-1, 1, self.steps, 1)
+        return places + own * self.length
 
     def elements(self) -> Values:
         """The tensor; Misuse if some of its elements were never written."""

@@ -11,6 +11,7 @@ from genrw.engine.language.layouts import LAYOUT_FUNCTIONS
 from genrw.engine.library.constants import CONSTANTS, constant_operators, spelled_out
 from genrw.engine.library.definitions import Derived, TermFunctions, definition_rules
 from genrw.engine.library.example_scope import ExampleScope
+from genrw.engine.library.instructions import Instruction, instruction_functions
 from genrw.engine.library.library import DEFAULT, NOWHERE, ExpressionScope, Library, Operator, Target
 from genrw.engine.library.monoids import monoid_functions
 from genrw.engine.library.rows import written_out_rows
@@ -24,6 +25,7 @@ from genrw.grammar.rw_tree import (
     DefineDecl,
     GivenDecl,
     ImportDecl,
+    InstructionDecl,
     LetDecl,
     MonoidDecl,
     OpDecl,
@@ -127,7 +129,11 @@ class _Gatherer:
             return self._with_rules(replace(before, files=self.files))
         lets: dict[str, LetDecl] = self._of(LetDecl)
         monoids: dict[str, MonoidDecl] = self._of(MonoidDecl)
-        scope = ExpressionScope(lets, monoid_functions(monoids) | LAYOUT_FUNCTIONS)
+        instructions: dict[str, Instruction] = {}
+        scope = ExpressionScope(
+            lets, monoid_functions(monoids) | instruction_functions(instructions) | LAYOUT_FUNCTIONS
+        )
+        instructions |= self._instructions(scope)
         operators = [Operator(decl, scope) for decl in self._operators(monoids)]
         pipeline = next(iter(self._of(PipelineDecl).values()), None)
         library = Library(
@@ -136,6 +142,7 @@ class _Gatherer:
             families=tuple(op for op in operators if op.decl.family is not None),
             monoids=monoids,
             targets=self._targets(scope),
+            instructions=instructions,
             scope=scope,
             classes={},
             stages=pipeline.stages if pipeline is not None else (),
@@ -211,14 +218,26 @@ class _Gatherer:
             values = resolve(decl, (decl.name,))
             values.pop(DEFAULT, None)
             if decl.name not in bases:
-                names: dict[str, Any] = {"name": decl.name}
-                for key, expr in values.items():
-                    try:
-                        names[key] = scope.compile(expr)(names)
-                    except GenrwError as problem:
-                        self.problems += (p for p in problem.diagnostics if p not in self.problems)
-                targets[decl.name] = Target(decl.name, names, DEFAULT in dict(decl.values))
+                targets[decl.name] = Target(
+                    decl.name, self._settings(decl.name, values, scope), DEFAULT in dict(decl.values)
+                )
         return targets
+
+    def _instructions(self, scope: ExpressionScope) -> dict[str, Instruction]:
+        decls: dict[str, InstructionDecl] = self._of(InstructionDecl)
+        return {
+            name: Instruction(name, self._settings(name, dict(decl.values), scope)) for name, decl in decls.items()
+        }
+
+    def _settings(self, name: str, values: Mapping[str, Expr], scope: ExpressionScope) -> dict[str, Any]:
+        """Settings evaluated, each of which may name those before it."""
+        names: dict[str, Any] = {"name": name}
+        for key, expr in values.items():
+            try:
+                names[key] = scope.compile(expr)(names)
+            except GenrwError as problem:
+                self.problems += (p for p in problem.diagnostics if p not in self.problems)
+        return names
 
     def _class(self, decl: ClassDecl, library: Library) -> frozenset[str]:
         members: set[str] = set()
@@ -237,7 +256,7 @@ class _Gatherer:
 
 OF_EXAMPLES = (GivenDecl, ContextDecl)
 """What a file says for the examples of its rules alone."""
-_PLACELESS = (LetDecl, ClassDecl, PipelineDecl, TargetDecl)
+_PLACELESS = (LetDecl, ClassDecl, PipelineDecl, TargetDecl, InstructionDecl)
 """What no message is about once a library is made, helpers aside: these are told of where rules call them."""
 
 

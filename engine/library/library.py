@@ -12,6 +12,7 @@ from typing import Any
 from genrw.engine.language.expr import Evaluator, compile_expr
 from genrw.engine.language.functions import Function
 from genrw.engine.library.context import EMPTY, Record
+from genrw.engine.library.instructions import Instruction
 from genrw.engine.library.rows import rules_among
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.expr_tree import Call, Const, Expr, Name
@@ -48,7 +49,7 @@ ROLES = {
 
 
 PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "fold": (("operand",),),
+    "fold": (("operand",), ("operand",)),
     "index_map": (("operand",), ("scattered",)),
     "element": (("operand",), ("operand",)),
     "made": (("operand",), ("operand",)),
@@ -231,6 +232,7 @@ class Library:
     rules: tuple[RuleDecl, ...]
     imports: Mapping[str, tuple[ImportDecl, ...]] = field(default_factory=dict)
     defines: Mapping[str, DefineDecl] = field(default_factory=dict)
+    instructions: Mapping[str, Instruction] = field(default_factory=dict)
     digest: str = ""
     foreign: frozenset[str] = frozenset()
     _found: dict[str, tuple[Operator, str | None] | None] = field(default_factory=dict, repr=False)

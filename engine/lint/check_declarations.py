@@ -26,7 +26,8 @@ from genrw.grammar.rw_tree import ClassDecl, DefineDecl, FieldExpr, LetDecl, Mon
 from genrw.grammar.source import Span
 
 _ATTRIBUTE_TYPES = (
-    *("int", "ints", "float", "bool", "string", "name", "dtype", "axis", "axes", "monoid", "shape", "module", "any"),
+    *("int", "ints", "float", "bool", "string", "name", "dtype", "axis", "axes", "monoid", "instruction", "shape"),
+    *("module", "any"),
 )
 _FINISH_NAMES = {"a": "the accumulator", "n": "the number of elements", "type": "the type that the fold computes in"}
 """What a monoid's result may name beside the accumulator's fields."""

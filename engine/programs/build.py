@@ -653,6 +653,9 @@ def attribute_problem(library: Library, type_: str, value: Any) -> str | None:
     if type_ == "monoid":
         fine = isinstance(value, str) and value in library.monoids
         return None if fine else f"is one of {', '.join(library.monoids)}"
+    if type_ == "instruction":
+        fine = isinstance(value, str) and value in library.instructions
+        return None if fine else f"is one of {', '.join(library.instructions) or 'none that is declared'}"
     if type_ in ("name", "string", "module"):
         return None if isinstance(value, str) else "is a name"
     if type_ == "shape":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -9,6 +10,7 @@ from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.ir.types import Type
 from genrw.engine.language.layouts import kept_groups
+from genrw.engine.language.functions import broadcast_lens
 from genrw.engine.library.context import LazyRecord
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import element_type
@@ -45,8 +47,22 @@ def _rows(module: Module, library: Library) -> list[FoldedAxes]:
     for node in module.nodes:
         if library.role(node.op) != "fold" or node.operands[0].type.sort != "tensor":
             continue
-        rows.append(FoldedAxes(node, node.operands[0].type.lens, fold_axes(node, library)))
+        rows.append(FoldedAxes(node, fold_lens(node, library), fold_axes(node, library)))
     return rows
+
+
+def folded_operands(node: Node, library: Library) -> tuple[Node, ...]:
+    """The operands whose elements a fold combines: one, or several that are combined pairwise first."""
+    parts = library.operator(node.op).decl.role_parts
+    return tuple(node.operands[library.part(node.op, place)] for place in range(len(parts)))
+
+
+def fold_lens(node: Node, library: Library) -> tuple[int, ...]:
+    """The shape that a reduction runs over: what the operands that it folds broadcast to."""
+    lens: tuple[int, ...] = ()
+    for operand in folded_operands(node, library):
+        lens = broadcast_lens(lens, operand.type.lens)
+    return lens
 
 
 def fold_axes(node: Node, library: Library) -> tuple[int, ...]:
@@ -90,7 +106,8 @@ def _stored(node: Node) -> Node:
 
 
 SPACE_MEMBERS = frozenset(
-    {"lens", "axes", "n", "rows", "elements", "bytes", "read", "inputs", "folds", "passes", "scattered", "operations"}
+    {"views", "view_type"}
+    | {"lens", "axes", "n", "rows", "elements", "bytes", "read", "inputs", "folds", "passes", "scattered", "operations"}
     | {"item", "wide", "min_stride", "fast"}
 )
 """What rules may ask of a kernel's space."""
@@ -102,7 +119,8 @@ def space_record(module: Module, library: Library) -> LazyRecord:
     lens, axes; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least,
     of which `read`; `inputs`, the number of parameters; `operations` per element; `folds`, their number; `passes` over a row that is
     not kept; `scattered`, the operators whose neighbouring results lie apart in their operands; `item`, the bytes of
-    the smallest element type read or written, `wide` those of the largest; `min_stride`, the least distance of
+    the smallest element type read or written, `wide` those of the largest; `views`, the shapes of what the only fold
+    multiplies before it adds up, and `view_type`, their element type; `min_stride`, the least distance of
     neighbours along a row in any parameter; `fast`, whether the last axis longer than 1 is part of the row.
     """
     lens, axes = module.space or (), module.axes
@@ -123,12 +141,27 @@ def space_record(module: Module, library: Library) -> LazyRecord:
             "passes": lambda: _passes(module, library, prod(lens)),
             "scattered": lambda: sum(1 for node in module.nodes if _scatters(node, library)),
             "operations": lambda: _count(module, library, "pointwise"),
+            "views": lambda: tuple(view.type.lens for view in _views(module, library)),
+            "view_type": lambda: _common_type(_views(module, library)),
             "item": lambda: min((_itemsize(t.dtype) for t in _tensors(module)), default=4),
             "wide": lambda: max((_itemsize(t.dtype) for t in _tensors(module)), default=4),
             "min_stride": lambda: _min_stride(module, lens, axes),
             "fast": lambda: next((d in axes for d in range(len(lens) - 1, -1, -1) if lens[d] > 1), False),
         }
     )
+
+
+def _views(module: Module, library: Library) -> tuple[Node, ...]:
+    """The operands that a kernel's only fold combines before it folds them; none if there is no such fold."""
+    folds = [node for node in module.nodes if library.role(node.op) == "fold" and node.operands[0].type.sort == "tensor"]
+    views = folded_operands(folds[0], library) if len(folds) == 1 else ()
+    return views if len(views) > 1 else ()
+
+
+def _common_type(nodes: Sequence[Node]) -> str:
+    """The element type of nodes, if they have one."""
+    types = {node.type.dtype for node in nodes}
+    return types.pop() if len(types) == 1 else ""
 
 
 def _tensors(module: Module) -> list[Type]:

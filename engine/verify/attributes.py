@@ -63,6 +63,8 @@ class AttributeDraw:
             return self.random.choice((self.dtype, self.dtype, *DTYPES))
         if kind == "monoid":
             return self.random.choice([*self.library.monoids])
+        if kind == "instruction":
+            return self.random.choice([*self.library.instructions] or ["x"])
         if kind == "shape":
             return (self.dtype, self.random.choice((lens, (self.random.choice(NUMBERS[1:]),))))
         if kind in ("string", "name", "module"):

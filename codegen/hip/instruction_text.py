@@ -1,0 +1,91 @@
+"""Matrix instructions as C++ structs, printed from their digits: what each does, and where its lanes hold what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.library.instructions import Instruction
+
+Digits = Sequence[Sequence[int]]
+
+
+def instruction_struct(instruction: Instruction) -> str:
+    """The struct. `first_at` and `second_at` say where register `i` of a tile stands in what a lane holds, for step `k` of
+    `deep`; the functions of a lane and a register say of which row, column and depth an element is."""
+    values = instruction.values
+    rows, columns, depth = values["shape"]
+    operand, total = DTYPES[values["operand"]].cpp, DTYPES[values["sum"]].cpp
+    sizes = {
+        **{"rows": rows, "columns": columns, "depth": depth, "lanes": values["lanes"]},
+        **{"first": instruction.held("first"), "second": instruction.held("second"), "sums": instruction.held("result")},
+    }
+    lines = [
+        f"struct {instruction.name} {{",
+        f"    using operand = {operand};",
+        f"    using sum = {total};",
+        f"    static constexpr int {', '.join(f'{name} = {size}' for name, size in sizes.items())};",
+    ]
+    for part in ("first", "second"):
+        of_lane, of_share = values[part]
+        lines.append(_place(f"{part}_row", of_lane, of_share, 1))
+        lines.append(_place(f"{part}_depth", of_lane, of_share, 2))
+        lines.append(_order(f"{part}_at", of_share))
+    of_lane, of_share = values["result"]
+    lines.append(_place("sum_row", of_lane, of_share, 1))
+    lines.append(_place("sum_column", of_lane, of_share, 2))
+    lines += [
+        "#if !GEN_HOST",
+        "    static GEN_DEVICE void multiply(const operand* a, const operand* b, sum* c)",
+        "    {",
+        *(f"        {line}" for line in values["multiply"].strip("\n").split("\n")),
+        "    }",
+        "#endif",
+        "};",
+    ]
+    return "\n".join(lines)
+
+
+def _place(name: str, of_lane: Digits, of_share: Digits, weight: int) -> str:
+    text = " + ".join([*_terms("lane", of_lane, weight), *_terms("i", of_share, weight)]) or "0"
+    return f"    static constexpr int {name}([[maybe_unused]] int lane, [[maybe_unused]] int i) {{ return {text}; }}"
+
+
+def _order(name: str, of_share: Digits) -> str:
+    """Where a register stands among a lane's elements, which are counted by tiles, rows, steps, depth."""
+    along = [d[0] for d in of_share if d[1]]
+    down = [d[0] for d in of_share if not d[1]]
+    row, place = _number("i", of_share, True), _number("i", of_share, False)
+    text = f"((tile * {prod(along)} + {row}) * deep + k) * {prod(down)} + {place}"
+    return f"    static constexpr int {name}(int tile, int k, int deep, [[maybe_unused]] int i) {{ return {text}; }}"
+
+
+def _terms(number: str, digits: Digits, weight: int) -> list[str]:
+    found = []
+    for place, digit in enumerate(digits):
+        if digit[weight] and digit[0] > 1:
+            found.append(_times(_digit(number, digits, place), digit[weight]))
+    return found
+
+
+def _number(number: str, digits: Digits, along: bool) -> str:
+    """Those of a number's digits that count along the tile's rows, or those that do not, as a number of their own."""
+    terms, stride = [], 1
+    for place in reversed(range(len(digits))):
+        if bool(digits[place][1]) == along:
+            if digits[place][0] > 1:
+                terms.append(_times(_digit(number, digits, place), stride))
+            stride *= digits[place][0]
+    return " + ".join(reversed(terms)) or "0"
+
+
+def _digit(number: str, digits: Digits, place: int) -> str:
+    below = prod([d[0] for d in digits[place + 1 :]])
+    text = number if below == 1 else f"{number} / {below}"
+    return text if place == 0 else f"{text} % {digits[place][0]}"
+
+
+def _times(text: str, factor: int) -> str:
+    return text if factor == 1 else f"{text} * {factor}"
+
