@@ -32,6 +32,7 @@
     __attribute__((amdgpu_waves_per_eu((block / GEN_WAVE_SIZE * groups + 3) / 4))) void
 #define GEN_LDS(type, name, count) __attribute__((shared)) __attribute__((aligned(16))) type name[count]
 #define GEN_REST_LDS(type, name, offset, count) __attribute__((shared)) __attribute__((aligned(16))) type name[count]
+#define GEN_DYNAMIC_LDS(type, name, offset, count) GEN_REST_LDS(type, name, offset, count)
 #define GEN_UNROLL _Pragma("unroll")
 #define GEN_UNROLL_BY(count) GEN_PRAGMA(unroll count)
 #elif defined(__CUDACC__) || defined(__CUDACC_RTC__)
@@ -40,10 +41,11 @@
 #define GEN_CONSTANT __constant__ constexpr
 #define GEN_KERNEL(block) extern "C" __global__ __launch_bounds__(block) void
 #define GEN_KERNEL_RESIDENT(block, groups) extern "C" __global__ __launch_bounds__(block, groups) void
-#define GEN_LDS(type, name, count) __shared__ __attribute__((aligned(16))) type name[count]
+#define GEN_LDS(type, name, count) __shared__ __attribute__((aligned(1024))) type name[count]
 // Workgroup memory that the launch asks for: there is more of it than a kernel may declare.
-extern __shared__ __attribute__((aligned(16))) unsigned char gen_rest_lds[];
+extern __shared__ __attribute__((aligned(1024))) unsigned char gen_rest_lds[];
 #define GEN_REST_LDS(type, name, offset, count) type* const name = reinterpret_cast<type*>(gen_rest_lds + offset)
+#define GEN_DYNAMIC_LDS(type, name, offset, count) GEN_REST_LDS(type, name, offset, count)
 #define GEN_UNROLL _Pragma("unroll")
 #define GEN_UNROLL_BY(count) GEN_PRAGMA(unroll count)
 #else
@@ -60,6 +62,7 @@ extern __shared__ __attribute__((aligned(16))) unsigned char gen_rest_lds[];
         gen::host::enter_lds(gen_block_, name, sizeof(name)); \
     }
 #define GEN_REST_LDS(type, name, offset, count) type* const name = nullptr
+#define GEN_DYNAMIC_LDS(type, name, offset, count) GEN_LDS(type, name, count)
 // Unrolling is left to the host compiler: it vectorises the loop first.
 #define GEN_UNROLL
 #define GEN_UNROLL_BY(count)
@@ -2775,6 +2778,139 @@ GEN_DEVICE array<typename X::sum, Down * Across * X::sums> wave_product(
         }
     }
 #endif
+    return sums;
+}
+#endif
+
+/// Of rows of 64 elements, the chunks of 8 are exchanged by the number of the row.
+template <class I>
+GEN_DEVICE I exchange(I i)
+{
+    return i ^ ((i / 64 % 8) * 8);
+}
+
+/// All lanes meet; what they wrote is there for instructions that read workgroup memory by themselves, too.
+template <bool Together = true>
+GEN_DEVICE void lds_barrier_for_instructions()
+{
+#if GEN_NVIDIA && __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+    lds_barrier<Together>();
+}
+
+#if GEN_NVIDIA
+/// Waits until no more than so many groups of copies are under way.
+template <int Pending>
+GEN_DEVICE void await_copies()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
+}
+
+/// The copies since the last one make up a group.
+GEN_DEVICE void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+namespace detail {
+
+// Copies 16 bytes to workgroup memory while lanes go on, or puts zeros there.
+template <class T>
+GEN_DEVICE void copy_16(T* to, const T* from, bool ok)
+{
+    const unsigned place = static_cast<unsigned>(__cvta_generic_to_shared(to));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from), "r"(ok ? 16 : 0) : "memory");
+}
+
+}  // namespace detail
+#else
+template <int Pending>
+GEN_DEVICE void await_copies()
+{
+}
+GEN_DEVICE void end_copies() {}
+#endif
+
+/// Copies chunks of 16 bytes from memory to workgroup memory while lanes go on: chunk n if `first` + n * Step is below `limit`,
+/// else zeros stand there.
+template <int Size, int ToStride, int FromStride, int Vector, int Step, class T, class I, class J, class K, class L>
+GEN_DEVICE void copy_async(T* lds, I to, const T* p, J from, K first, L limit)
+{
+    GEN_UNROLL
+    for (int chunk = 0; chunk < Size / Vector; chunk++) {
+        const bool ok = first + chunk * Step < limit;
+#if GEN_NVIDIA
+        detail::copy_16(lds + to + chunk * ToStride, p + (ok ? from + chunk * FromStride : 0), ok);
+#else
+        for (int i = 0; i < Vector; i++) lds[to + chunk * ToStride + i] = ok ? p[from + chunk * FromStride + i] : T();
+#endif
+    }
+}
+
+#if GEN_NVIDIA && __CUDA_ARCH__ >= 900
+namespace detail {
+
+// Describes a matrix in workgroup memory to a warpgroup's instruction: rows of 128 bytes, their chunks of 16 exchanged. Eight
+// rows follow one another after 1024 bytes; where elements lie across the depth, blocks of 64 after `apart` elements.
+template <class T>
+GEN_DEVICE uint64 matrix_description(const T* p, int apart)
+{
+    const uint64 place = static_cast<uint64>(__cvta_generic_to_shared(p));
+    const uint64 blocks = static_cast<uint64>(apart * static_cast<int>(sizeof(T))) >> 4;
+    return (place & 0x3ffff) >> 4 | blocks << 16 | static_cast<uint64>(1024 >> 4) << 32 | static_cast<uint64>(1) << 62;
+}
+
+}  // namespace detail
+
+/// Adds the products of tiles in workgroup memory to the sums that the lanes of a group hold.
+template <class X, int Down, int Across, int Deep, int FirstAcross, int SecondAcross, class T, class I, class J>
+GEN_DEVICE array<typename X::sum, Down * Across * X::sums> group_product(
+    const T* lds, I a, J b, array<typename X::sum, Down * Across * X::sums> sums)
+{
+    constexpr int depth = Deep * X::depth;
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    GEN_UNROLL
+    for (int k = 0; k < Deep; k++) {
+        GEN_UNROLL
+        for (int down = 0; down < Down; down++) {
+            const T* first = lds + a + (FirstAcross ? down * X::rows * depth + k * X::depth * 64 : down * X::rows * 64 + k * X::depth);
+            GEN_UNROLL
+            for (int across = 0; across < Across; across++) {
+                const T* second = lds + b
+                    + (SecondAcross ? across * X::columns * depth + k * X::depth * 64 : across * X::columns * 64 + k * X::depth);
+                X::template multiply<FirstAcross, SecondAcross>(
+                    detail::matrix_description(first, FirstAcross ? depth * 64 : 8),
+                    detail::matrix_description(second, SecondAcross ? depth * 64 : 8),
+                    sums.items + (down * Across + across) * X::sums);
+            }
+        }
+    }
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    return sums;
+}
+#elif GEN_HOST
+// Where the element of row `r` and depth `k` stands, as for the instructions above.
+template <int Across>
+GEN_DEVICE int matrix_place(int r, int k, int depth)
+{
+    return exchange(Across ? r / 64 * (depth * 64) + k * 64 + r % 64 : r * 64 + k);
+}
+
+template <class X, int Down, int Across, int Deep, int FirstAcross, int SecondAcross, class T, class I, class J>
+GEN_DEVICE array<typename X::sum, Down * Across * X::sums> group_product(
+    const T* lds, I a, J b, array<typename X::sum, Down * Across * X::sums> sums)
+{
+    constexpr int depth = Deep * X::depth;
+    const int lane = local_id() % X::lanes;
+    for (int down = 0; down < Down; down++)
+        for (int across = 0; across < Across; across++)
+            for (int i = 0; i < X::sums; i++) {
+                const int row = down * X::rows + X::sum_row(lane, i), column = across * X::columns + X::sum_column(lane, i);
+                typename X::sum total = 0;
+                for (int k = 0; k < depth; k++)
+                    total += convert<typename X::sum>(lds[a + matrix_place<FirstAcross>(row, k, depth)])
+                        * convert<typename X::sum>(lds[b + matrix_place<SecondAcross>(column, k, depth)]);
+                sums[(down * Across + across) * X::sums + i] += total;
+            }
     return sums;
 }
 #endif

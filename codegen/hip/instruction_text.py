@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
+from typing import Any
+
+import jinja2
 
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.library.instructions import Instruction
@@ -33,13 +36,19 @@ def instruction_struct(instruction: Instruction) -> str:
         lines.append(_place(f"{part}_depth", of_lane, of_share, 2))
         lines.append(_order(f"{part}_at", of_share))
     of_lane, of_share = values["result"]
+    in_memory = values["memory"] > 0
+    head = (
+        "template <int FirstAcross, int SecondAcross>\n    static GEN_DEVICE void multiply(gen::uint64 a, gen::uint64 b, sum* c)"
+        if in_memory
+        else "static GEN_DEVICE void multiply(const operand* a, const operand* b, sum* c)"
+    )
     lines.append(_place("sum_row", of_lane, of_share, 1))
     lines.append(_place("sum_column", of_lane, of_share, 2))
     lines += [
         "#if !GEN_HOST",
-        "    static GEN_DEVICE void multiply(const operand* a, const operand* b, sum* c)",
+        f"    {head}",
         "    {",
-        *(f"        {line}" for line in values["multiply"].strip("\n").split("\n")),
+        *(f"        {line}" for line in _multiply(values).split("\n")),
         "    }",
         "#endif",
         "};",
@@ -47,9 +56,14 @@ def instruction_struct(instruction: Instruction) -> str:
     return "\n".join(lines)
 
 
+def _multiply(values: Mapping[str, Any]) -> str:
+    made = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False).from_string(values["multiply"])
+    return made.render(values).strip("\n")
+
+
 def _place(name: str, of_lane: Digits, of_share: Digits, weight: int) -> str:
     text = " + ".join([*_terms("lane", of_lane, weight), *_terms("i", of_share, weight)]) or "0"
-    return f"    static constexpr int {name}([[maybe_unused]] int lane, [[maybe_unused]] int i) {{ return {text}; }}"
+    return f"    static GEN_DEVICE constexpr int {name}([[maybe_unused]] int lane, [[maybe_unused]] int i) {{ return {text}; }}"
 
 
 def _order(name: str, of_share: Digits) -> str:
@@ -58,7 +72,7 @@ def _order(name: str, of_share: Digits) -> str:
     down = [d[0] for d in of_share if not d[1]]
     row, place = _number("i", of_share, True), _number("i", of_share, False)
     text = f"((tile * {prod(along)} + {row}) * deep + k) * {prod(down)} + {place}"
-    return f"    static constexpr int {name}(int tile, int k, int deep, [[maybe_unused]] int i) {{ return {text}; }}"
+    return f"    static GEN_DEVICE constexpr int {name}(int tile, int k, int deep, [[maybe_unused]] int i) {{ return {text}; }}"
 
 
 def _terms(number: str, digits: Digits, weight: int) -> list[str]:

@@ -7,7 +7,8 @@ while the line stays short.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from math import inf, prod
@@ -21,6 +22,7 @@ from genrw.codegen.hip.identifiers import Names
 from genrw.codegen.hip.instruction_text import instruction_struct
 from genrw.codegen.hip.monoid_text import cpp_type, monoid_struct, struct_name
 from genrw.codegen.hip.names import kernel_names, monoid_structs, words_of_texts
+from genrw.codegen.hip.pipelining import Ahead, ahead_of_time
 from genrw.codegen.hip.placement import Pass, Placed, Placement, loops_that_need, place
 from genrw.codegen.hip.ranges import index_ranges, index_type
 from genrw.codegen.hip.recompute import recomputed
@@ -134,6 +136,7 @@ class _Printer:
         self.note: Callable[[Sequence[Node]], str] | None = None
         self.vetting: Vetting | None = None
         self.computed: list[Node] = []
+        self.after: dict[int, Callable[[], None]] = {}
         self.short: dict[int, bool] = {}
         self.input_op = library.boundary("input").name
         self.constants = {library.boundary(p).name for p in ("scalar", "number")}
@@ -172,8 +175,8 @@ class _Printer:
             groups,
             self.block,
             int(self.context["target"].member("wave_size")),
-            sum(self._buffer_bytes(p.node) for p in self.placement.nodes) + self._rest_bytes(),
-            self._rest_bytes() if self._target("dynamic_lds") else 0,
+            self._allocated_bytes() + self._rest_bytes(),
+            self._rest_bytes() + (self._allocated_bytes() if self._is_dynamic() else 0) if self._target("dynamic_lds") else 0,
             self._target("overlapping_launches"),
             tuple(self.devices.values()),
             self._host_text(frame, parameters) if in_loops else text,
@@ -191,6 +194,19 @@ class _Printer:
 
     def _rest_bytes(self) -> int:
         return sum(rest.count * DTYPES[self.by_id[n].node.type.dtype].itemsize for n, rest in self.rest.items())
+
+    def _allocated_bytes(self) -> int:
+        return sum(self._buffer_bytes(p.node) for p in self.placement.nodes)
+
+    def _is_dynamic(self) -> bool:
+        """Is there more workgroup memory than a kernel may declare, so that the launch has to ask for it?"""
+        return self._target("dynamic_lds") and self._allocated_bytes() > int(self.context["target"].member("lds_bytes"))
+
+    def _allocation(self, node: Node) -> str:
+        """The declaration of workgroup memory that the launch asks for, behind what was declared before."""
+        before = [p.node for p in self.placement.nodes if self.library.role(p.node.op) == "alloc"]
+        offset = self._rest_bytes() + sum(self._buffer_bytes(n) for n in before[: before.index(node)])
+        return f"GEN_DYNAMIC_LDS({cpp_type(node.type.dtype)}, {self.names[id(node)]}, {offset}, {node.type.elements});"
 
     def _buffer_bytes(self, node: Node) -> int:
         if self.library.role(node.op) != "alloc":
@@ -281,10 +297,65 @@ class _Printer:
             this = passes[slot]
             folds = [p for p in self.placement.nodes if p.folds_loop and p.slot == slot + 1]
             self._accumulators(folds)
+            inside = [p for p in items if p.node is not this.leaf]
+            ahead = ahead_of_time(inside)
+            if ahead is not None:
+                self._first_steps(this, ahead)
             before, self.body = self.body, []
-            self._slot([p for p in items if p.node is not this.leaf], 2, folds)
+            if ahead is None:
+                self._slot(inside, 2, folds)
+            else:
+                self._pipelined(this, ahead, folds)
             before.append(Loop(self._pass_head(this), tuple(self.body)))
             self.body = before
+
+    # ---- loops that work ahead
+
+    def _first_steps(self, this: Pass, ahead: Ahead) -> None:
+        """What has to be done before the loop, since it is always some steps ahead."""
+        before, self.body = self.body, []
+        with self._at_step(this, ahead, "early") as name:
+            self._slot(ahead.values, 2)
+            self._slot(ahead.effects, 2)
+        head = (Line(1, "GEN_UNROLL"), Line(1, f"for (int {name} = 0; {name} < {ahead.steps}; ++{name}) {{"))
+        before.append(Loop(head, tuple(self.body)))
+        self.body = before
+
+    def _pipelined(self, this: Pass, ahead: Ahead, folds: Sequence[Placed]) -> None:
+        """A loop's body: what is read for a later step is read first and written at the end; what needs no registers is
+        fetched as soon as lanes have met, for then the memory is free."""
+        step = self.names[id(this.leaf)]
+        reads = any(self.library.role(p.node.op) == "read" for p in ahead.values)
+        with self._at_step(this, ahead, "next") as name:
+            later = f"{step} + {ahead.steps}"
+            self._line(2, f"const int {name} = {f'gen::min({later}, {this.extent - 1})' if reads else later};", Variable(name, "int", later, constant=True))
+            self._slot(ahead.values, 2)
+
+        def effects() -> None:
+            with self._at_step(this, ahead, name):
+                writes = [p for p in ahead.effects if self.library.role(p.node.op) == "write"]
+                self._line(2, f"if ({later} < {this.extent}) {{")
+                self._slot(writes, 3)
+                self._line(2, "}")
+                self._slot([p for p in ahead.effects if p not in writes], 2)
+
+        if not reads:
+            self.after[id(ahead.filled.node)] = effects
+        self._slot(ahead.others, 2, folds)
+        if reads:
+            effects()
+
+    @contextmanager
+    def _at_step(self, this: Pass, ahead: Ahead, wanted: str) -> Iterator[str]:
+        """The values of another step, under names of their own."""
+        kept, known = dict(self.names), wanted in self.new.given
+        name = wanted if known else self.new.variable(wanted)
+        self.names[id(this.leaf)] = name
+        for item in (*ahead.values, *ahead.effects):
+            if id(item.node) in kept and item.node.type.sort not in ("buffer", "effect"):
+                self.names[id(item.node)] = f"{kept[id(item.node)]}_{name}"
+        yield name
+        self.names = kept
 
     def _pass_head(self, this: Pass) -> tuple[Line, ...]:
         step = self.names[id(this.leaf)]
@@ -343,8 +414,9 @@ class _Printer:
             return
         role = self.library.role(node.op)
         if role == "alloc" or node.type.sort == "effect" or self._is_state(node):
-            text = self._emit(item, None)
+            text = self._allocation(node) if role == "alloc" and self._is_dynamic() else self._emit(item, None)
             self._line(depth, text if text.endswith(";") else f"{text};", node=node)
+            self.after.pop(id(node), lambda: None)()
         elif not self._inlined(item):
             self._declare(item, depth, self._emit(item, None))
 
@@ -437,7 +509,9 @@ class _Printer:
         if self._adds_itself(fold):
             text = self._emit(fold, None)
             self.computed.clear()
-            self.body.append(Line(depth, f"{target} = {text};", Variable(target, self._cpp_type(fold), text), "wave"))
+            meets = "" if operand.node.type.sort == "buffer" else "wave"
+            variable = Variable(target, self._cpp_type(fold), text) if meets else None
+            self.body.append(Line(depth, f"{target} = {text};", variable, meets))
             return
         value = self._operand(operand, {id(operand.node)} if subscript else None, "atom")
         struct = self._monoid(fold.node)

@@ -140,13 +140,18 @@ def compile_ptx(source: str, arch: str, wave_size: int, name: str = "kernel") ->
     return _compiled(source, arch, wave_size, name, "nvrtcGetPTXSize", "nvrtcGetPTX").rstrip(b"\0").decode()
 
 
+def _with_all_features(arch: str) -> str:
+    """The name by which the compiler knows a GPU with what no later one need have: code is for the GPU that it runs on."""
+    return f"{arch}a" if int(arch.removeprefix("sm_")) >= 90 else arch
+
+
 def _compiled(source: str, arch: str, wave_size: int, name: str, size: str, fill: str) -> bytes:
     """What NVRTC gives by two of its functions, the first of which says how many bytes that is."""
     nvrtc = vendor_module(_PACKAGE, "nvrtc", _REMEDY)
     text = translation_unit(source, name).encode()
     program = _nvrtc(nvrtc.nvrtcCreateProgram, text, f"{name}.hip".encode(), 0, [], [])
     try:
-        options = [f"--gpu-architecture={arch}", "-std=c++17", "--fmad=false", f"-DGEN_WAVE_SIZE={wave_size}", "-w"]
+        options = [f"--gpu-architecture={_with_all_features(arch)}", "-std=c++17", "--fmad=false", f"-DGEN_WAVE_SIZE={wave_size}", "-w"]
         if _version(nvrtc) >= _KNOWS_MINIMAL:
             options.append("--minimal")
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])

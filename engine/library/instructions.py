@@ -18,13 +18,14 @@ DIGITS = ("first", "second", "result")
 ENTRIES = {
     "shape": "rows, columns and depth of what it multiplies",
     "lanes": "the lanes that hold it together",
+    "memory": "the elements of a row of workgroup memory, where it reads the operands there itself; 0 where lanes hold them",
     "operand": "the element type of both operands",
     "sum": "the element type of the result",
     "first": "digits of the first operand's lanes, and of the elements of a lane",
     "second": "digits of the second operand's lanes, and of the elements of a lane",
     "result": "digits of the result's lanes, and of the elements of a lane",
     "rate": "operations of a compute unit in a cycle, a multiplication and an addition being two",
-    "multiply": "C++ that adds the product of arrays `a` and `b` to an array `c`",
+    "multiply": "C++ that adds the product of `a` and `b` to an array `c`; a template that may name the other entries",
 }
 """What every instruction says of itself."""
 

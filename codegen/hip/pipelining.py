@@ -1,0 +1,53 @@
+"""What a loop over steps does ahead of time: it fetches for later steps while it computes this one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from genrw.codegen.hip.placement import Placed
+
+AHEAD = "ahead"
+"""The attribute by which memory says for how many steps ahead lanes fill it."""
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """The parts of a loop that fills memory ahead of time: so many `steps` ahead its `values` and `effects`, in time all
+    `others`, among them the `filled` memory."""
+
+    filled: Placed
+    steps: int
+    values: tuple[Placed, ...]
+    effects: tuple[Placed, ...]
+    others: tuple[Placed, ...]
+
+
+def ahead_of_time(items: Sequence[Placed]) -> Ahead | None:
+    """What the items of a loop's body do ahead of time; None if they do nothing so."""
+    filled = next((p for p in items if dict(p.node.attributes).get(AHEAD, 0)), None)
+    if filled is None:
+        return None
+    inside = {id(p) for p in items}
+    effects = [o for o in filled.operands if o.node.type.sort == "effect"]
+    early = _below(effects, inside, None)
+    in_time = _below([p for p in items if id(p) not in early], inside, filled)
+    return Ahead(
+        filled,
+        filled.node.attribute(AHEAD),
+        tuple(p for p in items if id(p) in early and p.node.type.sort != "effect"),
+        tuple(p for p in items if id(p) in early and p.node.type.sort == "effect"),
+        tuple(p for p in items if id(p) in in_time),
+    )
+
+
+def _below(roots: Sequence[Placed], inside: set[int], stop: Placed | None) -> set[int]:
+    """What is computed inside for some items, themselves included; not what is only done to fill `stop`."""
+    found: set[int] = set()
+    stack = list(roots)
+    while stack:
+        item = stack.pop()
+        if id(item) in inside and id(item) not in found:
+            found.add(id(item))
+            stack += [o for o in item.operands if item is not stop or o.node.type.sort != "effect"]
+    return found
