@@ -2799,6 +2799,13 @@ GEN_DEVICE void lds_barrier_for_instructions()
     lds_barrier<Together>();
 }
 
+/// Writes N neighbours, of which element `last` of a lane's share is the last, at place `end`; if they exist.
+template <int N, class T, class I, int Size>
+GEN_DEVICE void write_chunk(T* p, I end, const array<T, Size>& values, int last, bool ok = true)
+{
+    if (ok) detail::write_vector<N>(p + (end - (N - 1)), values.items + (last - (N - 1)));
+}
+
 #if GEN_NVIDIA
 /// Waits until no more than so many groups of copies are under way.
 template <int Pending>
@@ -2861,7 +2868,7 @@ GEN_DEVICE uint64 matrix_description(const T* p, int apart)
 }  // namespace detail
 
 /// Adds the products of tiles in workgroup memory to the sums that the lanes of a group hold.
-template <class X, int Down, int Across, int Deep, int FirstAcross, int SecondAcross, class T, class I, class J>
+template <class X, int Down, int Across, int Deep, int FirstAcross, int SecondAcross, int InFlight, class T, class I, class J>
 GEN_DEVICE array<typename X::sum, Down * Across * X::sums> group_product(
     const T* lds, I a, J b, array<typename X::sum, Down * Across * X::sums> sums)
 {
@@ -2884,7 +2891,17 @@ GEN_DEVICE array<typename X::sum, Down * Across * X::sums> group_product(
         }
     }
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(InFlight) : "memory");
+    return sums;
+}
+
+/// The sums, once all products are done.
+template <int N>
+GEN_DEVICE array<float, N> await_products(array<float, N> sums)
+{
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    GEN_UNROLL
+    for (int i = 0; i < N; i++) asm volatile("" : "+f"(sums[i])::"memory");
     return sums;
 }
 #elif GEN_HOST
@@ -2895,7 +2912,7 @@ GEN_DEVICE int matrix_place(int r, int k, int depth)
     return exchange(Across ? r / 64 * (depth * 64) + k * 64 + r % 64 : r * 64 + k);
 }
 
-template <class X, int Down, int Across, int Deep, int FirstAcross, int SecondAcross, class T, class I, class J>
+template <class X, int Down, int Across, int Deep, int FirstAcross, int SecondAcross, int InFlight, class T, class I, class J>
 GEN_DEVICE array<typename X::sum, Down * Across * X::sums> group_product(
     const T* lds, I a, J b, array<typename X::sum, Down * Across * X::sums> sums)
 {
@@ -2911,6 +2928,12 @@ GEN_DEVICE array<typename X::sum, Down * Across * X::sums> group_product(
                         * convert<typename X::sum>(lds[b + matrix_place<SecondAcross>(column, k, depth)]);
                 sums[(down * Across + across) * X::sums + i] += total;
             }
+    return sums;
+}
+
+template <int N>
+GEN_DEVICE array<float, N> await_products(const array<float, N>& sums)
+{
     return sums;
 }
 #endif

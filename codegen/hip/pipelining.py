@@ -22,6 +22,12 @@ class Ahead:
     effects: tuple[Placed, ...]
     others: tuple[Placed, ...]
 
+    @property
+    def handed_on(self) -> frozenset[int]:
+        """The identities of values that wait in registers until effects take them."""
+        values = {id(value) for value in self.values}
+        return frozenset(id(o) for effect in self.effects for o in effect.operands if id(o) in values)
+
 
 def ahead_of_time(items: Sequence[Placed]) -> Ahead | None:
     """What the items of a loop's body do ahead of time; None if they do nothing so."""

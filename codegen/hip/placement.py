@@ -20,7 +20,8 @@ class Placed:
     """A node with its place. `wide`: one value for each element of the share, computed in a share loop.
     `cheap`: computed anew wherever it is needed, never kept. `loop`: the pass it lives in, None outside.
     `repeats`: what it computes once more, in a later share loop.
-    `gathers`: an effect in a share loop that takes arrays as a whole, some elements of them at a time."""
+    `gathers`: an effect in a share loop that takes arrays as a whole, some elements of them at a time; of indices and
+    conditions the last of these elements'."""
 
     node: Node
     wide: bool = False
@@ -142,7 +143,7 @@ def _choose_cheap(order: Sequence[Placed]) -> None:
     """Indices and what compares them are cheap, but for arrays of them that are needed as a whole."""
     for item in order:
         is_simple = item.node.type.sort == "index" or _is_condition(item)
-        item.cheap = item.wide and is_simple and not any(u.takes_whole for u in item.users)
+        item.cheap = item.wide and is_simple and not any(u.takes_whole and not u.gathers for u in item.users)
 
 
 def _is_condition(item: Placed) -> bool:

@@ -137,6 +137,7 @@ class _Printer:
         self.vetting: Vetting | None = None
         self.computed: list[Node] = []
         self.after: dict[int, Callable[[], None]] = {}
+        self.handed_on: frozenset[int] = frozenset()
         self.short: dict[int, bool] = {}
         self.input_op = library.boundary("input").name
         self.constants = {library.boundary(p).name for p in ("scalar", "number")}
@@ -300,6 +301,7 @@ class _Printer:
             inside = [p for p in items if p.node is not this.leaf]
             ahead = ahead_of_time(inside)
             if ahead is not None:
+                self.handed_on = ahead.handed_on
                 self._first_steps(this, ahead)
             before, self.body = self.body, []
             if ahead is None:
@@ -474,6 +476,8 @@ class _Printer:
         """Is an element-wise value needed outside its own share loop?"""
         if not item.wide or item.cheap or item.node.type.sort == "effect":
             return False
+        if id(item) in self.handed_on:
+            return True
         beside = {(item.slot, item.level)}
         return any(u.takes_whole for u in item.users) or not loops_that_need(item) <= beside
 
@@ -530,7 +534,7 @@ class _Printer:
         """Is the value written into its user, without a line of its own?"""
         node = item.node
         role = self.library.role(node.op)
-        if self._is_step(node) or any(self.library.role(u.node.op) == "sync" for u in item.users):
+        if id(item) in self.handed_on or self._is_step(node) or any(self.library.role(u.node.op) == "sync" for u in item.users):
             return False
         if role in ("read", "sync", "fold", "alloc") or item.folds_loop or len(item.users) != 1:
             return role == "index_leaf" and not item.wide
@@ -609,7 +613,7 @@ class _Printer:
         env = {
             **self._attribute_texts(node),
             **{
-                operator.operand(i).name: self._typed(o, None if item.gathers else inside, operator, outer)
+                operator.operand(i).name: self._typed(o, None if item.gathers and not o.cheap else inside, operator, outer)
                 for i, o in enumerate(item.operands)
                 if operator.variadic is None or i < len(operator.fixed)
             },
