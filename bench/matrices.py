@@ -23,7 +23,15 @@ import genrw
 # tokens x features of the projections of BERT-base and -large, GPT-2, Llama 3 8B, ViT-B and -L, Whisper, at some batch sizes;
 # products of attention; odd lengths
 SHAPES = [
-    *("4096x4096x4096", "8192x8192x8192", "512x768x768", "512x3072x768", "512x768x3072", "4096x768x768", "4096x3072x768"),
+    *(
+        "4096x4096x4096",
+        "8192x8192x8192",
+        "512x768x768",
+        "512x3072x768",
+        "512x768x3072",
+        "4096x768x768",
+        "4096x3072x768",
+    ),
     *("4096x768x3072", "4096x1024x1024", "4096x4096x1024", "4096x1024x4096", "1024x2304x768", "1024x50257x768"),
     *("2048x4096x4096", "2048x6144x4096", "2048x14336x4096", "2048x4096x14336", "512x14336x4096", "512x4096x14336"),
     *("6304x768x768", "6304x3072x768", "6304x768x3072", "1576x1024x1024", "1500x384x384", "1500x1536x384"),
@@ -99,10 +107,15 @@ def measured(shape: tuple[int, ...], kind: str, dtype: str, tried: int, target: 
             out.fill_(float("nan"))
             own = microseconds(lambda: compiled(x, w, stream=torch.cuda.current_stream(), out={"y": out}))  # noqa: B023
         except Exception as problem:  # a schedule that the device refuses is a line of the table, too
-            print(f"{'x'.join(map(str, shape)):>20} {kind} {dtype} {schedule}: {str(problem).splitlines()[0][:100]}", flush=True)
+            print(
+                f"{'x'.join(map(str, shape)):>20} {kind} {dtype} {schedule}: {str(problem).splitlines()[0][:100]}",
+                flush=True,
+            )
             continue
         off = (out.float() - expected).norm() / expected.norm()
-        told = " ".join(f"{key}={schedule[key]}" for key in ("tile", "waves", "stages", "instruction") if key in schedule)
+        told = " ".join(
+            f"{key}={schedule[key]}" for key in ("tile", "waves", "stages", "instruction") if key in schedule
+        )
         print(
             f"{'x'.join(map(str, shape)):>20} {kind} {dtype}: {own:9.1f} us {operations / own / 1e6:6.1f}  "
             f"torch {peer:9.1f} us {operations / peer / 1e6:6.1f}  ratio {peer / own:5.2f}  "
@@ -128,7 +141,9 @@ def main() -> None:
             ratios.append(measured(tuple(map(int, shape.split("x"))), kind, given.type, given.tried, given.target))
     ratios = [ratio for ratio in ratios if ratio]
     if ratios:
-        print(f"{len(ratios)} cases, geometric mean {exp(sum(map(log, ratios)) / len(ratios)):.3f}, worst {min(ratios):.2f}")
+        print(
+            f"{len(ratios)} cases, geometric mean {exp(sum(map(log, ratios)) / len(ratios)):.3f}, worst {min(ratios):.2f}"
+        )
 
 
 if __name__ == "__main__":

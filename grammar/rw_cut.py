@@ -111,9 +111,7 @@ CLAUSES = {
     "monoid": "carry element identity combine finish result accumulate domain",
 }
 """What the clauses of a declaration begin with, by the word that begins the declaration."""
-DECLARATIONS = (
-    "a declaration begins with rule, op, define, monoid, target, instruction, let, class, import, pipeline, stage, given or context"
-)
+DECLARATIONS = "a declaration begins with rule, op, define, monoid, target, instruction, let, class, import, pipeline, stage, given or context"
 
 
 def _comment_text(text: str) -> str:

@@ -20,7 +20,7 @@ from genrw.grammar import expr_tree, gen_tree, rw_tree, source
 from genrw.grammar.cache import cache_folder, cache_key, read_object, write_object
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.rw import parse_rw
-from genrw.grammar.rw_tree import Declaration, ImportDecl, OpDecl, RuleDecl, RuleFile
+from genrw.grammar.rw_tree import Declaration, ImportDecl, InstructionDecl, OpDecl, RuleDecl, RuleFile
 from genrw.grammar.source import Source
 
 Texts = tuple[tuple[str, str], ...]
@@ -93,7 +93,7 @@ def _library(groups: tuple[Texts, Texts], examples: bool) -> Library:
     digest = cache_key(*(part for group in groups for text in group for part in text))
     gathered, problems = gathered_library([*shipped, *own], before.library if before else None)
     declared = [d for file in own for d in file.declarations]
-    foreign = frozenset(d.name for d in declared if isinstance(d, OpDecl))
+    foreign = frozenset(d.name for d in declared if isinstance(d, OpDecl | InstructionDecl))
     library = replace(gathered, digest=digest, foreign=foreign)
     checked = before.checked if before is not None and before.library.shares_terms(library) else frozenset()
     new = [d for d in declared if _wording(d) not in checked]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import Any
-
-import jinja2
 
 from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.language.emit_text import multiply_text
 from genrw.engine.library.instructions import Instruction
 
 Digits = Sequence[Sequence[int]]
@@ -22,7 +20,11 @@ def instruction_struct(instruction: Instruction) -> str:
     operand, total = DTYPES[values["operand"]].cpp, DTYPES[values["sum"]].cpp
     sizes = {
         **{"rows": rows, "columns": columns, "depth": depth, "lanes": values["lanes"]},
-        **{"first": instruction.held("first"), "second": instruction.held("second"), "sums": instruction.held("result")},
+        **{
+            "first": instruction.held("first"),
+            "second": instruction.held("second"),
+            "sums": instruction.held("result"),
+        },
     }
     lines = [
         f"struct {instruction.name} {{",
@@ -48,7 +50,7 @@ def instruction_struct(instruction: Instruction) -> str:
         "#if !GEN_HOST",
         f"    {head}",
         "    {",
-        *(f"        {line}" for line in _multiply(values).split("\n")),
+        *(f"        {line}" for line in multiplied(instruction).split("\n")),
         "    }",
         "#endif",
         "};",
@@ -56,9 +58,11 @@ def instruction_struct(instruction: Instruction) -> str:
     return "\n".join(lines)
 
 
-def _multiply(values: Mapping[str, Any]) -> str:
-    made = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False).from_string(values["multiply"])
-    return made.render(values).strip("\n")
+def multiplied(instruction: Instruction) -> str:
+    """The C++ that multiplies, filled in; GenrwError if it cannot be."""
+    values = {name: instruction.values[name] for name in ("shape", "lanes", "memory", "operand", "sum")}
+    text = multiply_text(instruction.decl, instruction.values["multiply"], values, instruction.held("result"))
+    return text.strip("\n")
 
 
 def _place(name: str, of_lane: Digits, of_share: Digits, weight: int) -> str:
@@ -102,4 +106,3 @@ def _digit(number: str, digits: Digits, place: int) -> str:
 
 def _times(text: str, factor: int) -> str:
     return text if factor == 1 else f"{text} * {factor}"
-

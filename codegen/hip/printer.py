@@ -19,7 +19,7 @@ import jinja2
 
 from genrw.codegen.hip.host_lane_loops import KEPT, Line, Loop, Variable, lane_loops, straight
 from genrw.codegen.hip.identifiers import Names
-from genrw.codegen.hip.instruction_text import instruction_struct
+from genrw.codegen.hip.instruction_text import instruction_struct, multiplied
 from genrw.codegen.hip.monoid_text import cpp_type, monoid_struct, struct_name
 from genrw.codegen.hip.names import kernel_names, monoid_structs, words_of_texts
 from genrw.codegen.hip.pipelining import Ahead, ahead_of_time
@@ -177,7 +177,9 @@ class _Printer:
             self.block,
             int(self.context["target"].member("wave_size")),
             self._allocated_bytes() + self._rest_bytes(),
-            self._rest_bytes() + (self._allocated_bytes() if self._is_dynamic() else 0) if self._target("dynamic_lds") else 0,
+            self._rest_bytes() + (self._allocated_bytes() if self._is_dynamic() else 0)
+            if self._target("dynamic_lds")
+            else 0,
             self._target("overlapping_launches"),
             tuple(self.devices.values()),
             self._host_text(frame, parameters) if in_loops else text,
@@ -330,7 +332,11 @@ class _Printer:
         reads = any(self.library.role(p.node.op) == "read" for p in ahead.values)
         with self._at_step(this, ahead, "next") as name:
             later = f"{step} + {ahead.steps}"
-            self._line(2, f"const int {name} = {f'gen::min({later}, {this.extent - 1})' if reads else later};", Variable(name, "int", later, constant=True))
+            self._line(
+                2,
+                f"const int {name} = {f'gen::min({later}, {this.extent - 1})' if reads else later};",
+                Variable(name, "int", later, constant=True),
+            )
             self._slot(ahead.values, 2)
 
         def effects() -> None:
@@ -534,7 +540,11 @@ class _Printer:
         """Is the value written into its user, without a line of its own?"""
         node = item.node
         role = self.library.role(node.op)
-        if id(item) in self.handed_on or self._is_step(node) or any(self.library.role(u.node.op) == "sync" for u in item.users):
+        if (
+            id(item) in self.handed_on
+            or self._is_step(node)
+            or any(self.library.role(u.node.op) == "sync" for u in item.users)
+        ):
             return False
         if role in ("read", "sync", "fold", "alloc") or item.folds_loop or len(item.users) != 1:
             return role == "index_leaf" and not item.wide
@@ -613,7 +623,9 @@ class _Printer:
         env = {
             **self._attribute_texts(node),
             **{
-                operator.operand(i).name: self._typed(o, None if item.gathers and not o.cheap else inside, operator, outer)
+                operator.operand(i).name: self._typed(
+                    o, None if item.gathers and not o.cheap else inside, operator, outer
+                )
                 for i, o in enumerate(item.operands)
                 if operator.variadic is None or i < len(operator.fixed)
             },
@@ -693,8 +705,7 @@ class _Printer:
             if kind == "monoid":
                 texts[name] = self._monoid(node)
             elif kind == "instruction":
-                self.instructions.setdefault(value, instruction_struct(self.library.instructions[value]))
-                texts[name] = value
+                texts[name] = self._instruction(value)
             elif kind == "shape":
                 texts[name] = (cpp_type(value[0]), *value[1:])
             elif isinstance(value, bool):
@@ -702,6 +713,15 @@ class _Printer:
             else:
                 texts[name] = value
         return texts
+
+    def _instruction(self, name: str) -> str:
+        """The struct of an instruction, noted for the heading."""
+        if name not in self.instructions:
+            made = self.library.instructions[name]
+            if self.vetting is not None:
+                self.vetting.multiplied(made.decl, multiplied(made))
+            self.instructions[name] = instruction_struct(made)
+        return name
 
     def _monoid(self, node: Node) -> str:
         """The struct of a node's monoid, noted for the heading."""

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from genrw.codegen.hip.header import device_header
 from genrw.engine.library.library import Library
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
-from genrw.grammar.rw_tree import OpDecl
+from genrw.grammar.rw_tree import InstructionDecl, OpDecl
 from genrw.grammar.source import Span
 
 REMEDY = "read it: with `--trust-rules`, in Python `trust_rules=True`, it is compiled as it stands and can do all that you can"
@@ -87,7 +87,7 @@ class _Finding(NamedTuple):
 
 
 class Vetting:
-    """Looks at the texts of a library's operators that did not come with genrw."""
+    """Looks at the texts of a library's operators and instructions that did not come with genrw."""
 
     def __init__(self, library: Library) -> None:
         self.foreign = library.foreign
@@ -105,7 +105,14 @@ class Vetting:
         if decl.name in self.foreign:
             self._refuse(decl, "emit", decl.emit or "", made, names)
 
-    def _refuse(self, decl: OpDecl, clause: str, written: str, made: str, names: Collection[str]) -> None:
+    def multiplied(self, decl: InstructionDecl, made: str) -> None:
+        """The same for what an instruction's text became."""
+        if decl.name in self.foreign:
+            self._refuse(decl, "multiply", made, made, ("a", "b", "c"))
+
+    def _refuse(
+        self, decl: OpDecl | InstructionDecl, clause: str, written: str, made: str, names: Collection[str]
+    ) -> None:
         first = {finding.what: finding for finding in reversed([*_findings(made, self.functions, names)])}
         found = sorted(first.values(), key=lambda finding: finding.start)
         if not found:
@@ -120,7 +127,7 @@ class Vetting:
         )
 
 
-def _place(decl: OpDecl, written: str, finding: _Finding) -> Span:
+def _place(decl: OpDecl | InstructionDecl, written: str, finding: _Finding) -> Span:
     """Where a finding stands in the rule file: the token, else the text, else the operator's name."""
     source, within = decl.span.source, decl.span.text
     ending = "\r\n" if "\r\n" in within else "\n"

@@ -151,7 +151,13 @@ def _compiled(source: str, arch: str, wave_size: int, name: str, size: str, fill
     text = translation_unit(source, name).encode()
     program = _nvrtc(nvrtc.nvrtcCreateProgram, text, f"{name}.hip".encode(), 0, [], [])
     try:
-        options = [f"--gpu-architecture={_with_all_features(arch)}", "-std=c++17", "--fmad=false", f"-DGEN_WAVE_SIZE={wave_size}", "-w"]
+        options = [
+            f"--gpu-architecture={_with_all_features(arch)}",
+            "-std=c++17",
+            "--fmad=false",
+            f"-DGEN_WAVE_SIZE={wave_size}",
+            "-w",
+        ]
         if _version(nvrtc) >= _KNOWS_MINIMAL:
             options.append("--minimal")
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])

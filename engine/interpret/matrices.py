@@ -36,16 +36,14 @@ def wave_product(a: Value, b: Value, instruction: Value, counts: Sequence[int]) 
     return Array(np.ascontiguousarray(held.reshape(groups, waves * lanes, steps, share)), values["sum"])
 
 
-def _gathered(
-    x: Value, instruction: Instruction, part: str, tiles: int, length: int, deep: int, depth: int
-) -> Values:
+def _gathered(x: Value, instruction: Instruction, part: str, tiles: int, length: int, deep: int, depth: int) -> Values:
     """The matrix of each wave and step, from what its lanes hold: rows, or columns, by depth."""
     if not isinstance(x, Array):
         raise Misuse(f"`wave_product` takes what lanes hold, not {describe(x)}")
     i, j = operand_places(instruction, part, tiles, length, deep, depth)
     lanes, share = i.shape
-    values = x.values.reshape(x.values.shape or ONE)
-    groups, count, steps, _ = values.shape
+    values: Values = x.values.reshape(x.values.shape or ONE)
+    groups, count, steps = values.shape[:SHARE]
     if count > 1 and count % lanes:
         raise Misuse(f"the {count} lanes of a group are no multiple of {lanes}")
     if values.shape[SHARE] not in (1, share):

@@ -17,7 +17,7 @@ from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from genrw.grammar.diagnostics import error
-from genrw.grammar.rw_tree import OpDecl
+from genrw.grammar.rw_tree import InstructionDecl, OpDecl
 
 _ALLOWED = (
     *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.If),
@@ -63,23 +63,38 @@ def check_emit_text(declared: OpDecl) -> None:
                 raise jinja2.UndefinedError(f"there is no `{name}`")
 
 
+def multiply_text(declared: InstructionDecl, text: str, values: Mapping[str, Any], elements: int) -> str:
+    """The `multiply` text of an instruction, filled in. It may go once over `elements`, the numbers of what a lane holds of the
+    result. GenrwError for a template that cannot be filled in."""
+    with _told(declared, "multiply"):
+        return _template(text, True).render(**values, elements=range(elements))
+
+
 @contextmanager
-def _told(declared: OpDecl) -> Iterator[None]:
+def _told(declared: OpDecl | InstructionDecl, clause: str = "emit") -> Iterator[None]:
     """Whatever a template does wrong, down to nesting that overflows the stack, as a diagnostic."""
     try:
         yield
     except Exception as problem:
         why = "it is nested too deeply" if isinstance(problem, RecursionError) else str(problem)
-        raise error(f"the `emit` of `{declared.name}` fails: {why}", declared.name_span, _REMEDY) from None
+        raise error(f"the `{clause}` of `{declared.name}` fails: {why}", declared.name_span, _REMEDY) from None
 
 
 @lru_cache(maxsize=1024)
-def _template(text: str) -> jinja2.Template:
-    """A template, compiled; raises for one that is more than holes and choices."""
+def _template(text: str, over_elements: bool = False) -> jinja2.Template:
+    """A template, compiled; raises for one that is more than holes and choices, and loops over elements if it may have such."""
     if len(text) > _LONGEST:
         raise SecurityError(f"it is longer than {_LONGEST} characters")
     tree = _ENVIRONMENT.parse(text)
     for node in tree.find_all(nodes.Node):
-        if not isinstance(node, _ALLOWED):
+        if not isinstance(node, _ALLOWED) and not (over_elements and _goes_over_elements(node)):
             raise SecurityError(f"its line {node.lineno} has a `{type(node).__name__.lower()}`")
     return _ENVIRONMENT.from_string(tree)
+
+
+def _goes_over_elements(node: nodes.Node) -> bool:
+    """Is a node a loop over the elements, with no loop in it?"""
+    if not isinstance(node, nodes.For):
+        return False
+    over = isinstance(node.iter, nodes.Name) and node.iter.name == "elements"
+    return over and not node.recursive and not any(True for part in node.body for _ in part.find_all(nodes.For))

@@ -11,7 +11,7 @@ from genrw.engine.language.layouts import LAYOUT_FUNCTIONS
 from genrw.engine.library.constants import CONSTANTS, constant_operators, spelled_out
 from genrw.engine.library.definitions import Derived, TermFunctions, definition_rules
 from genrw.engine.library.example_scope import ExampleScope
-from genrw.engine.library.instructions import Instruction, instruction_functions
+from genrw.engine.library.instructions import Instruction, instruction_functions, instruction_problems
 from genrw.engine.library.library import DEFAULT, NOWHERE, ExpressionScope, Library, Operator, Target
 from genrw.engine.library.monoids import monoid_functions
 from genrw.engine.library.rows import written_out_rows
@@ -225,9 +225,14 @@ class _Gatherer:
 
     def _instructions(self, scope: ExpressionScope) -> dict[str, Instruction]:
         decls: dict[str, InstructionDecl] = self._of(InstructionDecl)
-        return {
-            name: Instruction(name, self._settings(name, dict(decl.values), scope)) for name, decl in decls.items()
-        }
+        made: dict[str, Instruction] = {}
+        for name, decl in decls.items():
+            values = self._settings(name, dict(decl.values), scope)
+            problems = [*instruction_problems(decl, values)]
+            self.problems += problems
+            if not problems:
+                made[name] = Instruction(decl, values)
+        return made
 
     def _settings(self, name: str, values: Mapping[str, Expr], scope: ExpressionScope) -> dict[str, Any]:
         """Settings evaluated, each of which may name those before it."""

@@ -7,11 +7,16 @@ and depth of the first operand, in columns and depth of the second, in rows and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 from typing import Any
 
+from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.language.functions import Function, Misuse, declare
+from genrw.grammar.diagnostics import Diagnostic
+from genrw.grammar.rw_tree import InstructionDecl
 
 DIGITS = ("first", "second", "result")
 """The entries that hold digits: of the lanes, and of the elements of a lane."""
@@ -28,16 +33,23 @@ ENTRIES = {
     "multiply": "C++ that adds the product of `a` and `b` to an array `c`; a template that may name the other entries",
 }
 """What every instruction says of itself."""
+_LARGEST = 1024
+_MOST_DIGITS = 16
+_MOST_ELEMENTS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
 class Instruction:
     """An instruction. `values` holds its entries, evaluated."""
 
-    name: str
+    decl: InstructionDecl
     values: Mapping[str, Any]
 
     described_as = "an instruction"
+
+    @property
+    def name(self) -> str:
+        return self.decl.name
 
     def member(self, name: str) -> object:
         return self.values[name]
@@ -48,6 +60,94 @@ class Instruction:
         for length, *_ in self.values[part][1]:
             count *= length
         return count
+
+
+def instruction_problems(decl: InstructionDecl, values: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """What is wrong with an instruction: entries that are not there, or not what they should be; elements that no lane
+    holds, or that a result has twice."""
+    known = dict(decl.values)
+    for name in ENTRIES:
+        if name not in known:
+            remedy = f"say with `{name}`: {ENTRIES[name]}"
+            yield Diagnostic(f"the instruction `{decl.name}` has no `{name}`", decl.name_span, remedy)
+    for name, value in decl.values:
+        if name not in ENTRIES:
+            remedy = f"instructions have {', '.join(ENTRIES)}"
+            yield Diagnostic(f"an instruction has no entry `{name}`", value.span, remedy)
+        elif name in values and (wrong := _wrong(name, values[name])) is not None:
+            yield Diagnostic(f"`{name}` of `{decl.name}` is {wrong}", value.span, f"it is {ENTRIES[name]}")
+            return
+    if all(name in values for name in ENTRIES):
+        yield from (Diagnostic(message, known[part].span) for part, message in _misplaced(values))
+
+
+def _wrong(name: str, value: Any) -> str | None:
+    """Why an entry's value is not what it should be; None if it is."""
+    if name in ("operand", "sum"):
+        return None if value in DTYPES and DTYPES[value].kind != "bool" else "no type of numbers"
+    if name == "multiply":
+        return None if isinstance(value, str) else "no text"
+    if name == "rate":
+        return (
+            None
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+            else "no positive number"
+        )
+    if name in ("lanes", "memory"):
+        least = 1 if name == "lanes" else 0
+        return (
+            None if _is_whole(value) and least <= value <= _LARGEST else f"no whole number from {least} to {_LARGEST}"
+        )
+    if name == "shape":
+        fine = _is_list(value, 3) and all(_is_whole(n) and 1 <= n <= _LARGEST for n in value)
+        return None if fine else f"no list of three whole numbers from 1 to {_LARGEST}"
+    fine = _is_list(value, 2) and all(_is_list(digits, None) and all(map(_is_digit, digits)) for digits in value)
+    return None if fine else "no list of two lists of digits [length, weight, weight]"
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_list(value: Any, length: int | None) -> bool:
+    return isinstance(value, tuple) and (len(value) == length if length is not None else len(value) <= _MOST_DIGITS)
+
+
+def _is_digit(value: Any) -> bool:
+    return _is_list(value, 3) and all(_is_whole(n) and 0 <= n <= _LARGEST for n in value) and value[0] >= 1
+
+
+def _misplaced(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The parts whose digits do not say where each element is, each with what is wrong, found by counting all of them."""
+    rows, columns, depth = values["shape"]
+    for part, extents in (("first", (rows, depth)), ("second", (columns, depth)), ("result", (rows, columns))):
+        of_lane, of_share = values[part]
+        if prod(d[0] for d in of_lane) != values["lanes"]:
+            yield (
+                part,
+                f"the lanes' digits of `{part}` count {prod(d[0] for d in of_lane)} lanes, not {values['lanes']}",
+            )
+            continue
+        if prod(d[0] for d in (*of_lane, *of_share)) > _MOST_ELEMENTS:
+            yield part, f"the digits of `{part}` count more than {_MOST_ELEMENTS} elements"
+            continue
+        places = [
+            sum(n * d[1] for n, d in zip(at, (*of_lane, *of_share), strict=True)) * (extents[1] + _LARGEST)
+            + sum(n * d[2] for n, d in zip(at, (*of_lane, *of_share), strict=True))
+            for at in product(*(range(d[0]) for d in (*of_lane, *of_share)))
+        ]
+        wanted = {i * (extents[1] + _LARGEST) + j for i in range(extents[0]) for j in range(extents[1])}
+        if {*places} != wanted:
+            yield (
+                part,
+                f"the digits of `{part}` do not count all {extents[0]} times {extents[1]} elements and no others",
+            )
+        elif part == "result" and len(places) != len(wanted):
+            yield part, "two lanes hold the same element of the result"
+    if [d for digits in values["first"] for d in digits if d[2]] != [
+        d for digits in values["second"] for d in digits if d[2]
+    ] and not values["memory"]:
+        yield "second", "the operands' digits of the depth differ, and a lane multiplies what it holds of both"
 
 
 def instruction_functions(instructions: Mapping[str, Instruction]) -> dict[str, Function]:

@@ -219,7 +219,8 @@ def _unscheduled(listing: Span, name: str) -> GenrwError:
 
 @dataclass(frozen=True, eq=False)
 class Library:
-    """Everything that a set of `.rw` files declares. `foreign` names the operators that did not come with genrw."""
+    """Everything that a set of `.rw` files declares. `foreign` names the operators and instructions that did not
+    come with genrw."""
 
     files: tuple[RuleFile, ...]
     operators: Mapping[str, Operator]

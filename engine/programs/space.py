@@ -9,8 +9,8 @@ from math import prod
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.ir.types import Type
-from genrw.engine.language.layouts import kept_groups
 from genrw.engine.language.functions import broadcast_lens
+from genrw.engine.language.layouts import kept_groups
 from genrw.engine.library.context import LazyRecord
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import element_type
@@ -153,7 +153,9 @@ def space_record(module: Module, library: Library) -> LazyRecord:
 
 def _views(module: Module, library: Library) -> tuple[Node, ...]:
     """The operands that a kernel's only fold combines before it folds them; none if there is no such fold."""
-    folds = [node for node in module.nodes if library.role(node.op) == "fold" and node.operands[0].type.sort == "tensor"]
+    folds = [
+        node for node in module.nodes if library.role(node.op) == "fold" and node.operands[0].type.sort == "tensor"
+    ]
     views = folded_operands(folds[0], library) if len(folds) == 1 else ()
     return views if len(views) > 1 else ()
 

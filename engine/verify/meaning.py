@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from genrw.engine.interpret.evaluate import Evaluator
-from genrw.engine.interpret.lanes import ONE, SHARE, Lanes, lane_functions
+from genrw.engine.interpret.lane_axes import ONE, SHARE
+from genrw.engine.interpret.lanes import Lanes, lane_functions
 from genrw.engine.interpret.memory import MISSING, Memory
 from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
 from genrw.engine.ir.nodes import Node, walk
@@ -225,7 +226,7 @@ class TermValues:
         if node.op == self._input and id(node) not in self.leaves:
             return _written(node, self._numpy_type(type_.dtype), self.outside)
         memory = Memory.holding(node.name or node.op, type_, value.finished(type_.dtype, self.precise))
-        return Read(memory.name, memory.type, memory.values, memory.origin, None, None, self.outside)
+        return Read(memory.name, memory.type, memory.values, memory.origin, outside=self.outside)
 
     def _writing(self, node: Node, values: Mapping[int, Value]) -> Value:
         """What a write writes; of a write of a whole tensor, the tensor."""
@@ -311,4 +312,4 @@ class TermValues:
 
 def _written(buffer: Node, numpy_type: np.dtype[Any], outside: list[Values] | None) -> Written:
     empty = Memory.unwritten(buffer.name or buffer.op, buffer.type, numpy_type)
-    return Written(empty.name, empty.type, empty.values, empty.origin, empty.written, None, outside)
+    return Written(empty.name, empty.type, empty.values, empty.origin, empty.written, outside=outside)

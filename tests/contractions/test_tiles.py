@@ -1,0 +1,97 @@
+"""Contractions by tiles and matrix instructions: at every stage, and as kernels on the CPU, by schedules drawn from all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import Case
+from support import load, shipped
+from tiled_cases import tiled_convolution, tiled_product
+
+from genrw.codegen.runtime.devices import HostDevice
+from genrw.engine.interpret.matrices import operand_places
+
+WAYS = [
+    *(("sm_90", "half"), ("sm_90", "bf16"), ("sm_90", "float")),
+    *(("gfx942", "half"), ("gfx90a", "bf16"), ("gfx942", "float")),
+    *(("gfx1100", "half"), ("gfx1201", "half")),
+]
+"""Targets with the element types for which they have instructions."""
+AT_STAGES, AS_KERNELS = 4, 1
+"""Cases of a target, a type and a kind."""
+KINDS = {"product": tiled_product, "convolution": tiled_convolution}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("target", "dtype"), WAYS)
+def test_every_stage_computes_the_same(target: str, dtype: str, kind: str) -> None:
+    for seed in range(AT_STAGES):
+        case, schedule = scheduled_case(KINDS[kind], target, dtype, seed)
+        program = load(case.text, target, schedule=schedule)
+        for stage, lowered in program.remaining_stages():
+            assert len(lowered.modules) == 1, f"{stage}: {case}"
+            case.check(lowered.run(case.inputs, "interpret")["z"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("target", "dtype"), WAYS)
+def test_kernels_compute_the_same_on_the_cpu(target: str, dtype: str, kind: str) -> None:
+    for seed in range(100, 100 + AS_KERNELS):
+        case, schedule = scheduled_case(KINDS[kind], target, dtype, seed)
+        program = load(case.text, target, schedule=schedule)
+        run = HostDevice().load(program, program.kernels())
+        for order in (0, 1):
+            case.check(run(case.inputs, threads=1, order=order)["z"])
+
+
+def scheduled_case(
+    make: Callable[[Random, np.random.Generator, str], Case], target: str, dtype: str, seed: int
+) -> tuple[Case, Mapping[str, Any]]:
+    """A case that tiles can compute, and one of its schedules of tiles."""
+    random, rng = Random(f"{target}/{dtype}/{seed}"), np.random.default_rng(seed)
+    while True:
+        case = make(random, rng, dtype)
+        rated = load(case.text, target).lower("schedule").trace.schedules.values()
+        tiled = [schedule for _, schedule, _ in next(iter(rated), []) if schedule["algo"] == "matrix"]
+        if tiled:
+            return case, random.choice(sorted(tiled, key=str))
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize("instruction", ["wgmma_m64n128k16_f16", "mma_m16n8k16_f16"])
+def test_loops_work_ahead(instruction: str, stages: int) -> None:
+    text = "x = @param:x -> half{130, 264}\nw = @param:w -> half{264, 136}\nz = dot(x, w)\n@return(z)"
+    tile, waves = ((64, 128, 64), (1, 1)) if instruction.startswith("wgmma") else ((64, 64, 64), (2, 2))
+    wanted = {"algo": "matrix", "instruction": instruction, "tile": tile, "waves": waves}
+    rated = next(iter(load(text, "sm_90", schedule=wanted).lower("schedule").trace.schedules.values()))
+    offered = {schedule["stages"] for _, schedule, _ in rated}
+    if stages not in offered:
+        pytest.skip(f"schedules have {sorted(offered)} stages")
+    program = load(text, "sm_90", schedule=wanted | {"stages": stages})
+    (kernel,) = program.kernels()
+    copied = 2 if instruction.startswith("wgmma") else 1  # the others take the second matrix turned around
+    assert kernel.text.count("gen::copy_async<") == 2 * copied  # before the loop and in it
+    rng = np.random.default_rng(stages)
+    x, w = (rng.integers(-3, 4, lens).astype(np.float16) for lens in ((130, 264), (264, 136)))
+    got = HostDevice().load(program, [kernel])({"x": x, "w": w}, threads=1, order=1)["z"]
+    np.testing.assert_array_equal(got.astype(float), x.astype(float) @ w.astype(float))
+
+
+def test_few_rows_are_folded() -> None:
+    text = "x = @param:x -> half{1, 512}\nw = @param:w -> half{512, 64}\nz = dot(x, w)\n@return(z)"
+    lowered = load(text, "sm_90").lower("schedule")
+    assert all(s["algo"] != "matrix" for _, s, _ in next(iter(lowered.trace.schedules.values())))
+
+
+@pytest.mark.parametrize("name", shipped().instructions)
+def test_lanes_hold_each_element_of_the_operands(name: str) -> None:
+    instruction = shipped().instructions[name]
+    rows, columns, depth = instruction.values["shape"]
+    for part, length in (("first", rows), ("second", columns)):
+        i, j = operand_places(instruction, part, 2, length, 2, depth)
+        assert i.shape[0] == instruction.values["lanes"]
+        assert {*zip(i.flat, j.flat, strict=True)} == {(r, k) for r in range(2 * length) for k in range(2 * depth)}
