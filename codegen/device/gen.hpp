@@ -2712,13 +2712,13 @@ struct tiles_product
             for (int lane = 0; lane < X::lanes; lane++) {
                 for (int k = 0; k < Deep; k++) {
                     for (int tile = 0; tile < Down; tile++)
-                        for (int i = 0; i < X::first; i++)
-                            first[(tile * X::rows + X::first_row(lane, i)) * depth + k * X::depth + X::first_depth(lane, i)] =
-                                convert<typename X::sum>(a[begin + lane][X::first_at(tile, k, Deep, i)]);
+                        for (int i = 0; i < X::left; i++)
+                            first[(tile * X::rows + X::left_row(lane, i)) * depth + k * X::depth + X::left_depth(lane, i)] =
+                                convert<typename X::sum>(a[begin + lane][X::left_at(tile, k, Deep, i)]);
                     for (int tile = 0; tile < Across; tile++)
-                        for (int i = 0; i < X::second; i++)
-                            second[(tile * X::columns + X::second_row(lane, i)) * depth + k * X::depth + X::second_depth(lane, i)] =
-                                convert<typename X::sum>(b[begin + lane][X::second_at(tile, k, Deep, i)]);
+                        for (int i = 0; i < X::right; i++)
+                            second[(tile * X::columns + X::right_row(lane, i)) * depth + k * X::depth + X::right_depth(lane, i)] =
+                                convert<typename X::sum>(b[begin + lane][X::right_at(tile, k, Deep, i)]);
                 }
             }
             for (int row = 0; row < rows; row++)
@@ -2760,14 +2760,14 @@ GEN_DEVICE array<typename X::sum, Down * Across * X::sums> wave_product(
     for (int k = 0; k < Deep; k++) {
         GEN_UNROLL
         for (int down = 0; down < Down; down++) {
-            alignas(16) typename X::operand first[X::first];
+            alignas(16) typename X::operand first[X::left];
             GEN_UNROLL
-            for (int i = 0; i < X::first; i++) first[i] = a[X::first_at(down, k, Deep, i)];
+            for (int i = 0; i < X::left; i++) first[i] = a[X::left_at(down, k, Deep, i)];
             GEN_UNROLL
             for (int across = 0; across < Across; across++) {
-                alignas(16) typename X::operand second[X::second];
+                alignas(16) typename X::operand second[X::right];
                 GEN_UNROLL
-                for (int i = 0; i < X::second; i++) second[i] = b[X::second_at(across, k, Deep, i)];
+                for (int i = 0; i < X::right; i++) second[i] = b[X::right_at(across, k, Deep, i)];
                 alignas(16) typename X::sum part[X::sums];
                 GEN_UNROLL
                 for (int i = 0; i < X::sums; i++) part[i] = sums[(down * Across + across) * X::sums + i];

@@ -13,7 +13,7 @@ Digits = Sequence[Sequence[int]]
 
 
 def instruction_struct(instruction: Instruction) -> str:
-    """The struct. `first_at` and `second_at` say where register `i` of a tile stands in what a lane holds, for step `k` of
+    """The struct. `left_at` and `right_at` say where register `i` of a tile stands in what a lane holds, for step `k` of
     `deep`; the functions of a lane and a register say of which row, column and depth an element is."""
     values = instruction.values
     rows, columns, depth = values["shape"]
@@ -21,8 +21,8 @@ def instruction_struct(instruction: Instruction) -> str:
     sizes = {
         **{"rows": rows, "columns": columns, "depth": depth, "lanes": values["lanes"]},
         **{
-            "first": instruction.held("first"),
-            "second": instruction.held("second"),
+            "left": instruction.held("left"),
+            "right": instruction.held("right"),
             "sums": instruction.held("result"),
         },
     }
@@ -32,7 +32,7 @@ def instruction_struct(instruction: Instruction) -> str:
         f"    using sum = {total};",
         f"    static constexpr int {', '.join(f'{name} = {size}' for name, size in sizes.items())};",
     ]
-    for part in ("first", "second"):
+    for part in ("left", "right"):
         of_lane, of_share = values[part]
         lines.append(_place(f"{part}_row", of_lane, of_share, 1))
         lines.append(_place(f"{part}_depth", of_lane, of_share, 2))

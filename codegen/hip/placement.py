@@ -15,13 +15,17 @@ from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.library.library import Library
 
 
+_VALUE = 2
+"""The part of a write that says what is written."""
+
+
 @dataclass
 class Placed:
     """A node with its place. `wide`: one value for each element of the share, computed in a share loop.
     `cheap`: computed anew wherever it is needed, never kept. `loop`: the pass it lives in, None outside.
     `repeats`: what it computes once more, in a later share loop.
-    `gathers`: an effect in a share loop that takes arrays as a whole, some elements of them at a time; of indices and
-    conditions the last of these elements'."""
+    `gathers`: an effect in a share loop that takes an array as a whole, the one `gathered`, some elements of it at a time; of
+    other arrays, indices and conditions, it takes the last of these elements'."""
 
     node: Node
     wide: bool = False
@@ -34,6 +38,7 @@ class Placed:
     users: list[Placed] = field(default_factory=list)
     operands: list[Placed] = field(default_factory=list)
     repeats: Placed | None = None
+    gathered: Placed | None = None
 
     @property
     def takes_whole(self) -> bool:
@@ -129,6 +134,7 @@ def _classify(item: Placed, library: Library) -> None:
         item.wide = False
     elif node.type.sort == "effect":
         item.gathers = "in_chunks" in operator.decl.role_parts
+        item.gathered = item.operands[library.part(node.op, _VALUE)] if item.gathers else None
         item.wide = item.gathers or any(o.node.type.sort == "index" for o in arrays)
     else:
         item.wide = bool(node.type.size) and (bool(arrays) or is_leaf)
@@ -143,7 +149,7 @@ def _choose_cheap(order: Sequence[Placed]) -> None:
     """Indices and what compares them are cheap, but for arrays of them that are needed as a whole."""
     for item in order:
         is_simple = item.node.type.sort == "index" or _is_condition(item)
-        item.cheap = item.wide and is_simple and not any(u.takes_whole and not u.gathers for u in item.users)
+        item.cheap = item.wide and is_simple and not any(u.takes_whole and u.gathered in (None, item) for u in item.users)
 
 
 def _is_condition(item: Placed) -> bool:

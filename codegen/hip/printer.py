@@ -624,7 +624,7 @@ class _Printer:
             **self._attribute_texts(node),
             **{
                 operator.operand(i).name: self._typed(
-                    o, None if item.gathers and not o.cheap else inside, operator, outer
+                    o, None if o is item.gathered else inside, operator, outer
                 )
                 for i, o in enumerate(item.operands)
                 if operator.variadic is None or i < len(operator.fixed)

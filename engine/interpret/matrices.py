@@ -27,8 +27,8 @@ def wave_product(a: Value, b: Value, instruction: Value, counts: Sequence[int]) 
         raise Misuse(f"`wave_product` takes an instruction, not {describe(instruction)}")
     values = instruction.values
     (rows, columns, depth), (tiles_down, tiles_across, deep) = values["shape"], counts
-    first = _gathered(a, instruction, "first", tiles_down, rows, deep, depth)
-    second = _gathered(b, instruction, "second", tiles_across, columns, deep, depth)
+    first = _gathered(a, instruction, "left", tiles_down, rows, deep, depth)
+    second = _gathered(b, instruction, "right", tiles_across, columns, deep, depth)
     product = np.einsum("gwsmk,gwsnk->gwsmn", first, second)
     i, j = _result_places(values["result"], (tiles_down, rows), (tiles_across, columns))
     held = np.moveaxis(product[..., i, j], 3, 2)  # groups, waves, lanes, steps, share

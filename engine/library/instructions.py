@@ -2,7 +2,7 @@
 
 A *digit* is [length, weight, weight]. The lanes of a wave are numbered by the digits of one list, the elements that a lane
 holds by those of another, the last digit being the fastest. A digit times its weights says where an element stands: in rows
-and depth of the first operand, in columns and depth of the second, in rows and columns of the result.
+and depth of the left operand, in columns and depth of the second, in rows and columns of the result.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from genrw.engine.language.functions import Function, Misuse, declare
 from genrw.grammar.diagnostics import Diagnostic
 from genrw.grammar.rw_tree import InstructionDecl
 
-DIGITS = ("first", "second", "result")
+DIGITS = ("left", "right", "result")
 """The entries that hold digits: of the lanes, and of the elements of a lane."""
 ENTRIES = {
     "shape": "rows, columns and depth of what it multiplies",
@@ -26,8 +26,8 @@ ENTRIES = {
     "memory": "the elements of a row of workgroup memory, where it reads the operands there itself; 0 where lanes hold them",
     "operand": "the element type of both operands",
     "sum": "the element type of the result",
-    "first": "digits of the first operand's lanes, and of the elements of a lane",
-    "second": "digits of the second operand's lanes, and of the elements of a lane",
+    "left": "digits of the left operand's lanes, and of the elements of a lane",
+    "right": "digits of the right operand's lanes, and of the elements of a lane",
     "result": "digits of the result's lanes, and of the elements of a lane",
     "rate": "operations of a compute unit in a cycle, a multiplication and an addition being two",
     "multiply": "C++ that adds the product of `a` and `b` to an array `c`; a template that may name the other entries",
@@ -120,7 +120,7 @@ def _is_digit(value: Any) -> bool:
 def _misplaced(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The parts whose digits do not say where each element is, each with what is wrong, found by counting all of them."""
     rows, columns, depth = values["shape"]
-    for part, extents in (("first", (rows, depth)), ("second", (columns, depth)), ("result", (rows, columns))):
+    for part, extents in (("left", (rows, depth)), ("right", (columns, depth)), ("result", (rows, columns))):
         of_lane, of_share = values[part]
         if prod(d[0] for d in of_lane) != values["lanes"]:
             yield (
@@ -144,10 +144,10 @@ def _misplaced(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             )
         elif part == "result" and len(places) != len(wanted):
             yield part, "two lanes hold the same element of the result"
-    if [d for digits in values["first"] for d in digits if d[2]] != [
-        d for digits in values["second"] for d in digits if d[2]
+    if [d for digits in values["left"] for d in digits if d[2]] != [
+        d for digits in values["right"] for d in digits if d[2]
     ] and not values["memory"]:
-        yield "second", "the operands' digits of the depth differ, and a lane multiplies what it holds of both"
+        yield "right", "the operands' digits of the depth differ, and a lane multiplies what it holds of both"
 
 
 def instruction_functions(instructions: Mapping[str, Instruction]) -> dict[str, Function]:

@@ -15,7 +15,7 @@ from genrw.engine.library.context import EMPTY, Record
 from genrw.engine.library.instructions import Instruction
 from genrw.engine.library.rows import rules_among
 from genrw.grammar.diagnostics import GenrwError, error
-from genrw.grammar.expr_tree import Call, Const, Expr, Name
+from genrw.grammar.expr_tree import Call, Const, Expr, ListExpr, Name
 from genrw.grammar.rw_tree import (
     AttributeDecl,
     DefineDecl,
@@ -208,6 +208,16 @@ class Target:
         return self.values[name]
 
 
+def _is_constant(expr: Expr) -> bool:
+    """Is an expression a constant, or a list of such?"""
+    return isinstance(expr, Const) or (isinstance(expr, ListExpr) and all(map(_is_constant, expr.items)))
+
+
+def _constant(expr: Expr) -> Any:
+    """The value of a constant, or of a list of such."""
+    return tuple(map(_constant, expr.items)) if isinstance(expr, ListExpr) else expr.value  # type: ignore[attr-defined]
+
+
 def _unscheduled(listing: Span, name: str) -> GenrwError:
     """The error for what a schedule lacks, in a program that was written behind the choice of its schedule."""
     return error(
@@ -368,7 +378,7 @@ class Library:
     def schedule_defaults(self) -> Mapping[str, Any]:
         """What entries of a schedule are where it does not say: the constant defaults of kernels' attributes."""
         declared = [a for op in self.kernel_operators for a in op.decl.attributes]
-        return {a.name: a.default.value for a in declared if isinstance(a.default, Const)}
+        return {a.name: _constant(a.default) for a in declared if a.default is not None and _is_constant(a.default)}
 
     def told_schedule(self, schedule: Mapping[str, Any]) -> dict[str, Any]:
         """A schedule without the entries that say what they are by default."""

@@ -91,7 +91,7 @@ def test_few_rows_are_folded() -> None:
 def test_lanes_hold_each_element_of_the_operands(name: str) -> None:
     instruction = shipped().instructions[name]
     rows, columns, depth = instruction.values["shape"]
-    for part, length in (("first", rows), ("second", columns)):
+    for part, length in (("left", rows), ("right", columns)):
         i, j = operand_places(instruction, part, 2, length, 2, depth)
         assert i.shape[0] == instruction.values["lanes"]
         assert {*zip(i.flat, j.flat, strict=True)} == {(r, k) for r in range(2 * length) for k in range(2 * depth)}
