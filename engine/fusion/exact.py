@@ -2,7 +2,7 @@
 
 A kernel is known by the first value that it stores and by its space, so there is one candidate for each such pair. What a
 candidate stores, makes and loads are variables; what it makes needs its operands to be made or loaded there; what it
-loads some other kernel has to store, and launch before it.
+loads some other kernel has to store, and launch before it. What a kernel stores no other one makes: bodies load it.
 """
 
 from __future__ import annotations
@@ -148,7 +148,8 @@ class _Program:
     # ---- all of them
 
     def _store(self, values: Sequence[int]) -> None:
-        """Results are stored, nothing is stored twice, and what is loaded another kernel stores."""
+        """Results are stored, nothing is stored twice, and what is loaded another kernel stores; what one stores is made by
+        no other."""
         for i in values:
             storing = [(1.0, c.outputs[i]) for c in self.candidates if i in c.outputs]
             if i in self.graph.results:
@@ -157,8 +158,13 @@ class _Program:
         for c in self.candidates:
             for (i, _), variable in c.loaded.items():
                 if not self.graph.given[i]:
-                    others = [(1.0, d.outputs[i]) for d in self.candidates if d is not c and i in d.outputs]
-                    self._row(0, *others, (-1, variable))
+                    self._row(0, *((1, v) for v in self._storing(i, c)), (-1, variable))
+            for (i, _), variable in c.made.items():
+                self._row(-1, *((-1, v) for v in self._storing(i, c)), (-1, variable))
+
+    def _storing(self, i: int, but: _Candidate) -> list[int]:
+        """The variables by which other candidates than one store a value."""
+        return [c.outputs[i] for c in self.candidates if c is not but and i in c.outputs]
 
     def _order(self) -> None:
         """A kernel is launched after those whose values it loads."""
