@@ -149,7 +149,7 @@ def lowered_trials(trials: Sequence[Trial], library: Library) -> list[Lowered | 
 def _one_by_one(trials: Sequence[Trial], library: Library, problem: Exception) -> list[Lowered | Fault | Rejected]:
     """Trials that cannot be lowered together: one of them cannot be lowered alone, or that is a fault of its own."""
     found = [lowered_trials([trial], library)[0] for trial in trials]
-    if any(isinstance(result, Fault) for result in found):
+    if _TOO_LARGE in str(problem) or any(isinstance(result, Fault) for result in found):
         return found
     return [Fault(_kind(problem, "refused together", "together"), str(problem)), *found[1:]]
 

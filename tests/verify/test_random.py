@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 from find_faults import trial_of
-from random_programs import random_program, random_programs, writable
-from random_trials import TOGETHER, Fault, Lowered, compiled, host_fault, lowered_trials
+from random_programs import Line, RandomProgram, parameter, random_program, random_programs, writable
+from random_trials import TOGETHER, Fault, Lowered, Trial, compiled, host_fault, lowered_trials
 from shrinking import shrunk
 from support import WAVE64, check_every_stage, check_host, load
+from sure_elements import Rejected
 
 from genrw.authoring.rulesets import load_library
+from genrw.engine.ir.types import Type
 from genrw.engine.library.library import Library
 from genrw.grammar.diagnostics import GenrwError
 
@@ -59,6 +61,21 @@ def test_an_operator_that_is_added_is_among_random_programs(tmp_path: Path) -> N
     assert "twice_of" in writable(library)[None]
     made = islice(random_programs(library, SEED), len(library.names))
     assert any("twice_of" in program.operators for program in made)
+
+
+def test_a_program_without_an_exact_plan_is_no_fault_of_those_beside_it(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("genrw.engine.fusion.exact.MOST_NEEDS", 12)
+    x, relu = (
+        parameter("x", Type("tensor", "float", (4,))),
+        Line("y", "relu", ("x",), Type("tensor", "float", (4,)), "relu"),
+    )
+    more = Line("z", "exp", ("y",), relu.type, "exp")
+    programs = [RandomProgram((x, relu), ("y",)), RandomProgram((x, relu, more), ("y", "z"))]
+    small, large = lowered_trials([Trial(p, WAVE64, plan="exact") for p in programs], library)
+    assert isinstance(small, Lowered)
+    assert isinstance(large, Rejected)
 
 
 def test_failing_programs_are_made_small(library: Library) -> None:
