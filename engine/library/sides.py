@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from genrw.engine.language.expr_walk import substitute
 from genrw.engine.library.library import Library
 from genrw.engine.library.variants import nodes, pattern_operators
-from genrw.grammar.expr_tree import Binary, Expr
-from genrw.grammar.rw_tree import OpPattern, Pattern, RuleDecl
+from genrw.grammar.expr_tree import Binary, Call, Expr
+from genrw.grammar.rw_tree import LetDecl, OpPattern, Pattern, RuleDecl
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,3 +61,13 @@ def conditions(guard: Expr | None) -> Iterator[Expr]:
         yield from conditions(guard.right)
     elif guard is not None:
         yield guard
+
+
+def opened(condition: Expr | None, lets: Mapping[str, LetDecl]) -> Iterator[Expr]:
+    """The parts of a conjunction, those of the helpers that it calls too."""
+    for part in conditions(condition):
+        let = lets.get(part.function) if isinstance(part, Call) else None
+        if isinstance(part, Call) and let is not None:
+            yield from opened(substitute(let.body, dict(zip(let.parameters, part.args, strict=True))), lets)
+        else:
+            yield part

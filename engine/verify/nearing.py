@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
-from genrw.engine.language.expr_walk import free_names, substitute, walk
+from genrw.engine.language.expr_walk import free_names, walk
 from genrw.engine.library.library import Library
-from genrw.engine.library.sides import conditions
+from genrw.engine.library.sides import opened
 from genrw.engine.verify.choices import Choices
 from genrw.engine.verify.instances import Instance, Instances, NoInstance
 from genrw.engine.verify.sides import Sides
 from genrw.grammar.diagnostics import GenrwError
-from genrw.grammar.expr_tree import Call, Compare, Expr
+from genrw.grammar.expr_tree import Compare, Expr
 
 _STEPS = 400
 _LARGE = 1 << 20
@@ -98,16 +98,8 @@ class Nearing:
         known = self._parts.get(id(condition))
         if known is None:
             # the condition is kept, so that no other one takes its place in memory
-            known = self._parts[id(condition)] = (condition, list(self._split(condition)))
+            known = self._parts[id(condition)] = (condition, list(opened(condition, self.library.scope.lets)))
         return known[1]
-
-    def _split(self, condition: Expr) -> Iterator[Expr]:
-        for part in conditions(condition):
-            let = self.library.scope.lets.get(part.function) if isinstance(part, Call) else None
-            if isinstance(part, Call) and let is not None:
-                yield from self._split(substitute(let.body, dict(zip(let.parameters, part.args, strict=True))))
-            else:
-                yield part
 
     def _value(self, expr: Expr, names: Mapping[str, Any]) -> Any:
         """What an expression is; None if it cannot be computed."""

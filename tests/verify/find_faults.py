@@ -66,9 +66,9 @@ class Totals:
     faults: dict[str, list[int]] = field(default_factory=dict)
 
 
-def trial_of(library: Library, seed: int, number: int) -> Trial:
-    """The trial of a number: programs hold all operators in turn."""
-    names = [name for named in writable(library).values() for name in named]
+def trial_of(library: Library, seed: int, number: int, operators: Sequence[str] = ()) -> Trial:
+    """The trial of a number: programs hold these operators in turn, or all that there are."""
+    names = [*operators] or [name for named in writable(library).values() for name in named]
     program = random_program(library, (seed, number), [names[number % len(names)]])
     return drawn_trial(program, library, seed, number)
 
@@ -76,14 +76,17 @@ def trial_of(library: Library, seed: int, number: int) -> Trial:
 class Worker:
     """Tries the programs of one chunk, and tells its parent what it does and finds."""
 
-    def __init__(self, library: Library, pipe: Connection, known: set[str], shrink: float) -> None:
+    def __init__(
+        self, library: Library, pipe: Connection, known: set[str], shrink: float, operators: Sequence[str]
+    ) -> None:
         self.library, self.pipe, self.known, self.shrink = library, pipe, known, shrink
+        self.operators = operators
 
     def run(self, seed: int, numbers: Sequence[int]) -> None:
         waiting: list[tuple[int, Lowered]] = []
         groups = {n // TOGETHER: [m for m in numbers if m // TOGETHER == n // TOGETHER] for n in numbers}
         for group in groups.values():
-            trials = {number: trial_of(self.library, seed, number) for number in group}
+            trials = {number: trial_of(self.library, seed, number, self.operators) for number in group}
             self.pipe.send(("at", group[0], trials[group[0]]))
             found = lowered_trials(list(trials.values()), self.library)
             for (number, trial), result in zip(trials.items(), found, strict=True):
@@ -130,10 +133,18 @@ class Worker:
         self.pipe.send(("fault", number, Found(number, trial, fault)))
 
 
-def _work(rules: list[str], pipe: Connection, known: set[str], shrink: float, seed: int, numbers: list[int]) -> None:
+def _work(
+    rules: list[str],
+    pipe: Connection,
+    known: set[str],
+    shrink: float,
+    operators: list[str],
+    seed: int,
+    numbers: list[int],
+) -> None:
     faulthandler.register(signal.SIGUSR1)
     try:
-        Worker(load_library(rules), pipe, known, shrink).run(seed, numbers)
+        Worker(load_library(rules), pipe, known, shrink, operators).run(seed, numbers)
     except BaseException:
         pipe.send(("broken", numbers[0], traceback.format_exc()))
         raise
@@ -187,6 +198,7 @@ class Hunt:
             there,
             set(self.known),
             self.arguments.shrink,
+            self.arguments.operators,
             self.arguments.seed,
             numbers,
         )
@@ -240,7 +252,10 @@ class Hunt:
         print(f"\n==== program {found.number}: {found.fault.kind}\n{found.trial.program.text}", flush=True)
         print(f"{found.fault.text}\n", flush=True)
         print(f"again: {' '.join(_command(found.trial, path))}")
-        print(f"or:    python {sys.argv[0]} --seed {self.arguments.seed} --only {found.number}", flush=True)
+        operators = ["--operators", *self.arguments.operators] if self.arguments.operators else []
+        print(
+            "or:    python", sys.argv[0], *operators, f"--seed {self.arguments.seed} --only {found.number}", flush=True
+        )
 
 
 def _command(trial: Trial, path: Path) -> Iterator[str]:
@@ -262,6 +277,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="the number of the first program")
     parser.add_argument("--only", type=int, nargs="*", help="programs of these numbers")
+    parser.add_argument(
+        "--operators", nargs="*", default=[], help="programs hold these in turn, not all that there are"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time")
     parser.add_argument("--shrink", type=float, default=60, help="seconds to make a failing program smaller")
     parser.add_argument("--patience", type=float, default=900, help="seconds that one step may take")

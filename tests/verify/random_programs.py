@@ -16,8 +16,10 @@ from genrw.engine.ir.types import Type
 from genrw.engine.language.expr_walk import walk
 from genrw.engine.library.infer import TypeProblem, infer, is_variable, show
 from genrw.engine.library.library import Library, Operator
+from genrw.engine.library.monoids import bound as monoid_bound
 from genrw.engine.programs.build import complete
 from genrw.engine.verify.attributes import AttributeDraw, near_lens, within_domain
+from genrw.engine.verify.fitting import Fitting, Taken
 from genrw.engine.verify.sides import coerced
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Const
@@ -28,8 +30,8 @@ LONG = tuple(n + d for n in (32, 64, 128, 256, 512) for d in (-1, 0, 1))
 LONGEST = (1000, 1024, 2048, 4096, 4097, 5000)
 MOST_ELEMENTS, MOST_ROWS_SQUARED = 12_000, 1 << 18
 """Elements of a value; and those that operators may need which put each row beside itself."""
-TRIES = 400
-"""Draws of operands and attributes for one operator, until its declaration allows them."""
+TRIES = 60
+"""Draws of operands and attributes for one operator, each made to fit, until its declaration allows them."""
 
 NOWHERE_STAGE = "nowhere"
 KINDS = ("pointwise", "pointwise", "pointwise", "fold", "fold", "index_map", "index_map", None)
@@ -247,6 +249,7 @@ class Writer:
         )
         self.attributes = AttributeDraw(library, random, self.lens, self.dtype, {})
         self.strange = random.random() < 0.2
+        self.anew = False
         self.lines: list[Line] = []
         self.taken: set[str] = set()
 
@@ -291,8 +294,9 @@ class Writer:
     # ---- operations
 
     def _operation(self, name: str) -> None:
-        """One operation that the operator's declaration allows; none if no draw is."""
-        for _ in range(TRIES):
+        """One operation that the operator's declaration allows, of what is there or else of new leaves; none if no draw is."""
+        for attempt in range(TRIES):
+            self.anew = attempt >= TRIES // 2
             before = len(self.lines), set(self.taken)
             made = self._drawn(name)
             if made is not None:
@@ -302,21 +306,41 @@ class Writer:
             self.taken = before[1]
 
     def _drawn(self, name: str) -> Line | None:
-        operator = self.library.operator(name)
-        operands = self._operands(operator)
+        found = self.library.find(name)
+        assert found is not None, name
+        operator, member = found
+        before = len(self.lines)
+        operands = self._operands(operator, member)
         if operands is None:
             return None
-        types = [t for _, t in operands]
         try:
-            known = self._attributes(operator, types)
+            taken = self._fitted(operator, member, operands, before)
+            if taken is None:
+                return None
+            types, known = [*taken.types], taken.attributes
             attributes = complete(operator, known, types, {})
             type_ = infer(self.library, name, attributes, types, {})
         except (TypeProblem, GenrwError, KeyError, IndexError, ValueError, OverflowError):
             return None
-        if not self._is_fine(operator, name, attributes, types, type_):
+        if not self._is_fine(operator, member, attributes, types, type_):
             return None
         shown = ", ".join(f"{k}={show(self._respelled(operator, k, v, types))}" for k, v in known.items())
         return Line(self._name(), name + (f"[{shown}]" if shown else ""), tuple(o for o, _ in operands), type_, name)
+
+    def _fitted(
+        self, operator: Operator, member: str | None, operands: Sequence[tuple[str, Type]], before: int
+    ) -> Taken | None:
+        """Attributes, and operands' types, that the operator's requirements allow: the parameters from line `before` on,
+        which no other operation reads yet, are given other types for that."""
+        types, names = [t for _, t in operands], [o for o, _ in operands]
+        mine = {line.name: i for i, line in enumerate(self.lines) if i >= before and line.is_parameter}
+        free = {i for i, o in enumerate(names) if o in mine and names.count(o) == 1}
+        drawn = Taken(tuple(types), self._attributes(operator, types))
+        taken = Fitting(operator, member, self.attributes, free | operator.attributes.keys(), {}).fitted(drawn)
+        for place in free if taken is not None else ():
+            line = mine[names[place]]
+            self.lines[line] = replace(self.lines[line], type=taken.types[place])
+        return taken
 
     def _attributes(self, operator: Operator, types: Sequence[Type]) -> dict[str, Any]:
         known: dict[str, Any] = {}
@@ -337,7 +361,12 @@ class Writer:
         return tuple(d - rank for d in value) if isinstance(value, tuple) else value - rank
 
     def _is_fine(
-        self, operator: Operator, name: str, attributes: tuple[tuple[str, Any], ...], types: list[Type], type_: Type
+        self,
+        operator: Operator,
+        member: str | None,
+        attributes: tuple[tuple[str, Any], ...],
+        types: list[Type],
+        type_: Type,
     ) -> bool:
         """Is an operation within its axes and domain, and affordable?"""
         for decl in operator.decl.attributes:
@@ -351,22 +380,25 @@ class Writer:
         largest = max([type_, *types], key=lambda t: t.elements)
         if operator.role is None and largest.elements * max(largest.lens, default=1) > MOST_ROWS_SQUARED:
             return False
-        return within_domain(operator, self.library.find(name)[1], attributes, types, {})  # type: ignore[index]
+        return within_domain(operator, member, attributes, types, {})
 
     # ---- operands
 
-    def _operands(self, operator: Operator) -> list[tuple[str, Type]] | None:
+    def _operands(self, operator: Operator, member: str | None) -> list[tuple[str, Type]] | None:
         """Operands of types that stand together, as far as element types go."""
         count = len(operator.fixed)
         if operator.variadic is not None:
             count += self.random.choice((1, 2, 2, 3))
         bounds = dict(operator.decl.where)
+        folded = self.library.monoids.get(member or "")
         bound: dict[str, str] = {}
         found: list[tuple[str, Type]] = []
         for i in range(count):
             decl = operator.operand(i)
             wanted = bound.get(decl.dtype or "", bounds.get(decl.dtype or "", decl.dtype or "any"))
             wanted = "any" if is_variable(wanted) else wanted
+            if folded is not None and wanted == "any":
+                wanted = monoid_bound(folded)
             operand = self._operand(decl, wanted, [t for _, t in found], operator)
             if operand is None:
                 return None
@@ -382,7 +414,7 @@ class Writer:
         fitting = [v for v in self.lines if in_class(v.type.dtype, wanted)]
         if decl.sort is None and others:
             fitting = [v for v in fitting if _meet(v.type.lens, others[0].lens)]
-        if fitting and self.random.random() < (0.85 if not others else 0.6):
+        if fitting and not self.anew and self.random.random() < (0.85 if not others else 0.6):
             made = [v for v in fitting[-5:] if v.operands is not None]
             line = self.random.choice(made if made and self.random.random() < 0.6 else fitting[-5:])
             return line.name, line.type

@@ -44,12 +44,23 @@ def test_random_programs(first: int, library: Library) -> None:
 
 
 def test_every_operator_is_among_random_programs(library: Library) -> None:
-    """All that are declared for programs come in turn, and can be written: those whose shapes rarely fit after some tries."""
+    """All that are declared for programs come in turn, and can be written."""
     names = {name for named in writable(library).values() for name in named}
     made = {op for program in islice(random_programs(library, SEED), 2 * len(names)) for op in program.operators}
-    for name in sorted(names - made):
-        assert any(name in random_program(library, (SEED, n), [name]).operators for n in range(60)), name
-    assert len(names - made) < 3
+    assert made >= names
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("dot", "quant_dot", "convolution", "quant_convolution"),
+        *("convolution_backwards_data", "convolution_backwards_weights", "pooling", "global_pooling", "windows"),
+    ],
+)
+def test_operands_are_made_to_fit(name: str, library: Library) -> None:
+    """Operators whose requirements shapes drawn by chance hardly meet are written wherever they are wanted, almost."""
+    programs = [random_program(library, (SEED, n), [name]) for n in range(20)]
+    assert sum(name in program.operators for program in programs) >= 16
 
 
 def test_an_operator_that_is_added_is_among_random_programs(tmp_path: Path) -> None:
