@@ -65,17 +65,17 @@ def _print_attribute(attribute: Attribute) -> str:
     return f"{attribute.name}={print_value(attribute.value)}"
 
 
-def print_value(value: Value) -> str:
-    """An attribute's value. (A list's item cannot be a type with strides: the comma would end it.)"""
+def print_value(value: Value, brackets: str = "{}") -> str:
+    """An attribute's value, its lists in brackets. (An item cannot be a type with strides: the comma would end it.)"""
     match value:
         case Word(name):
             return name
         case str():
             return show_string(value)
         case tuple():
-            return f"{{{', '.join(map(print_value, value))}}}"
+            return f"{brackets[0]}{', '.join(print_value(item, brackets) for item in value)}{brackets[1]}"
         case MapValue(items):
-            return f"{{{', '.join(f'{key}={print_value(item)}' for key, item in items)}}}"
+            return f"{{{', '.join(f'{key}={print_value(item, brackets)}' for key, item in items)}}}"
         case TypeNode():
             return print_type(value)
         case None:

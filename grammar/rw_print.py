@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from genrw.grammar.expr import print_expr
 from genrw.grammar.expr_tree import Const, Expr
-from genrw.grammar.gen_print import print_type
-from genrw.grammar.gen_tree import Attribute, MapValue, Value, Word
+from genrw.grammar.gen_print import print_type, print_value
+from genrw.grammar.gen_tree import Attribute
 from genrw.grammar.parsing import show_number, show_string
 from genrw.grammar.rw_tree import (
     AttributeDecl,
@@ -170,23 +170,9 @@ def _results(results: tuple[Pattern, ...]) -> str:
 
 
 def _header(entries: tuple[Attribute, ...]) -> str:
-    return f"[{', '.join(e.name if e.value is None else f'{e.name}={_entry(e.value)}' for e in entries)}]"
-
-
-def _entry(value: Value) -> str:
-    """An entry's value as rules write it: lists stand in square brackets."""
-    match value:
-        case Word(name):
-            return name
-        case str():
-            return show_string(value)
-        case tuple():
-            return f"[{', '.join(map(_entry, value))}]"
-        case MapValue(items):
-            return f"{{{', '.join(f'{key}={_entry(item)}' for key, item in items)}}}"
-        case int() | float():
-            return show_number(value)
-    raise AssertionError(value)
+    """Entries as rules write them: lists stand in square brackets."""
+    shown = (e.name if e.value is None else f"{e.name}={print_value(e.value, '[]')}" for e in entries)
+    return f"[{', '.join(shown)}]"
 
 
 def print_pattern(pattern: Pattern) -> str:
