@@ -8,7 +8,7 @@ from typing import Any
 
 from genrw.engine.fusion.modules import kernel_modules
 from genrw.engine.fusion.search import Plan
-from genrw.engine.ir.nodes import Module, Node
+from genrw.engine.ir.nodes import Module, Node, rebuilt
 from genrw.engine.ir.structure import nameless_key
 from genrw.engine.library.library import Library
 
@@ -58,9 +58,7 @@ def rewritten(plan: Plan, kernels: Sequence[PlannedKernel], others: Mapping[Any,
 
 def _over(module: Module, given: Sequence[Node]) -> tuple[Node, ...]:
     """What a module returns, made of other values in place of its parameters."""
-    made: dict[int, Node] = {id(p): value for p, value in zip(module.parameters, given, strict=True)}
-    for node in module.nodes[:-1]:
-        if id(node) not in made:
-            operands = tuple(made[id(o)] for o in node.operands)
-            made[id(node)] = replace(node, operands=operands) if operands else node
+    leaves = {id(node): node for node in module.nodes if not node.operands}
+    leaves |= {id(p): value for p, value in zip(module.parameters, given, strict=True)}
+    made = rebuilt(module.nodes[:-1], leaves)
     return tuple(made[id(o)] for o in module.root.operands)

@@ -8,7 +8,7 @@ from typing import Any
 
 from genrw.engine.fusion.body import Kernel
 from genrw.engine.fusion.search import Plan
-from genrw.engine.ir.nodes import MAIN_MODULE, Call, Main, Module, Node, Unit
+from genrw.engine.ir.nodes import MAIN_MODULE, Call, Main, Module, Node, Unit, rebuilt
 from genrw.engine.ir.structure import nameless_key
 from genrw.engine.ir.types import EFFECT
 from genrw.engine.library.library import Library
@@ -108,21 +108,18 @@ class _Cutter:
         return f"{before}k{count}"
 
     def module_of(self, kernel: Kernel) -> tuple[Module, list[int]]:
-        made: dict[int, Node] = {}
-        given: list[int] = []
-        for i in self._inside(kernel):
-            node = self.graph.nodes[i]
-            stored = i in self.plan.owner and i not in kernel.outputs and not self.graph.given[i]
-            if node.op == self.input or stored:
-                made[i] = self._parameter(i)
-                given.append(i)
-            else:
-                made[i] = replace(node, operands=tuple(made[o] for o in self.graph.operands[i]))
-        root = Node(self.module.root.op, (), tuple(made[i] for i in kernel.outputs), EFFECT)
+        nodes, inside = self.graph.nodes, self._inside(kernel)
+        given = [i for i in inside if nodes[i].op == self.input or self._is_loaded(i, kernel)]
+        parameters = tuple(map(self._parameter, given))
+        made = rebuilt((nodes[i] for i in inside), {id(nodes[i]): p for i, p in zip(given, parameters, strict=True)})
+        root = Node(self.module.root.op, (), tuple(made[id(nodes[i])] for i in kernel.outputs), EFFECT)
         names = tuple(map(self._made, kernel.outputs))
-        parameters = tuple(made[i] for i in given)
         module = Module("", root, parameters, stage=self.module.stage, target=self.module.target, results=names)
         return replace(module, span=self.module.span), given
+
+    def _is_loaded(self, i: int, kernel: Kernel) -> bool:
+        """Is a value one that another kernel stores?"""
+        return i in self.plan.owner and i not in kernel.outputs and not self.graph.given[i]
 
     def _inside(self, kernel: Kernel) -> list[int]:
         """The values that a kernel makes or loads, operands before users."""

@@ -134,6 +134,16 @@ def walk(*roots: _N) -> Iterator[_N]:
             stack.extend((operand, False) for operand in reversed(node.operands) if id(operand) not in seen)
 
 
+def rebuilt(nodes: Iterable[Node], made: Mapping[int, Node]) -> dict[int, Node]:
+    """Copies of nodes, operands before users, by the identity of what they are copies of; `made` is what takes the place of
+    some, which are not copied."""
+    found = dict(made)
+    for node in nodes:
+        if id(node) not in found:
+            found[id(node)] = replace(node, operands=tuple(found[id(o)] for o in node.operands))
+    return found
+
+
 def unshared(modules: Iterable[Module]) -> list[Module]:
     """The modules, with copies of nodes that an earlier one holds too: a node belongs to one kernel."""
     seen: set[int] = set()
@@ -147,9 +157,7 @@ def unshared(modules: Iterable[Module]) -> list[Module]:
 
 
 def _copied(module: Module) -> Module:
-    copies: dict[int, Node] = {}
-    for node in module.nodes:
-        copies[id(node)] = replace(node, operands=tuple(copies[id(o)] for o in node.operands))
+    copies = rebuilt(module.nodes, {})
     parameters = tuple(copies.get(id(p), p) for p in module.parameters)
     return replace(module, root=copies[id(module.root)], parameters=parameters)
 
