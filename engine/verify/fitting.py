@@ -1,8 +1,8 @@
 """Operands and attributes that fit together: changed bit by bit until an operator's requirements hold.
 
 Few of all shapes and attributes drawn one by one make a convolution. So what a requirement asks is read from it: lengths
-and attributes are set to what it compares them with, and what it leaves open is changed at random. A change stays if no
-more parts of the requirements are unmet.
+and attributes are set to what it compares them with, and what it leaves open is changed at random. A change stays if
+requirements that stand before those it breaks are met by it: the first ones are what the others are about.
 """
 
 from __future__ import annotations
@@ -57,18 +57,21 @@ class Fitting:
 
     def fitted(self, taken: Taken) -> Taken | None:
         """What all requirements allow, near to what was drawn; None if no steps lead there."""
+        random = self.draw.random
         unmet, futile = self._unmet(taken), 0
-        while unmet and futile < _PATIENCE:
+        while any(unmet) and futile < _PATIENCE:
             futile += 1
+            broken = [parts for parts in unmet if parts]
             try:
-                changed = self._changed(taken, self.draw.random.choice(unmet))
+                changed = self._changed(taken, random.choice(random.choice((broken[0], broken[0], *broken))))
             except _FAILS:
                 continue
             left = self._unmet(changed)
-            futile = 0 if len(left) < len(unmet) else futile
-            if len(left) <= len(unmet):
+            before, after = (tuple(map(len, parts)) for parts in (unmet, left))
+            futile = 0 if after < before else futile
+            if after <= before:
                 taken, unmet = changed, left
-        return None if unmet else taken
+        return None if any(unmet) else taken
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -83,12 +86,12 @@ class Fitting:
             attributes = tuple(taken.attributes.items())
         return environment(self.operator, self.member, attributes, taken.types, {}, self.context)
 
-    def _unmet(self, taken: Taken) -> list[Expr]:
-        """The parts of requirements that do not hold or cannot be computed yet, and those of the domain that do not hold."""
-        names = self._names(taken)
+    def _unmet(self, taken: Taken) -> list[list[Expr]]:
+        """Of each requirement the parts that do not hold or cannot be computed yet; of the domain those that do not hold."""
         required, domain = _parts(self.operator)
-        unmet = [p for whole in required for p in self._items(whole, names) if self._truth(p, names) is not True]
-        return unmet + [p for whole in domain for p in self._items(whole, names) if self._truth(p, names) is False]
+        names = self._names(taken) if required or domain else {}
+        unmet = [[p for p in self._items(whole, names) if self._truth(p, names) is not True] for whole in required]
+        return unmet + [[p for p in self._items(whole, names) if self._truth(p, names) is False] for whole in domain]
 
     def _items(self, part: Expr, names: Mapping[str, Any]) -> Iterator[Expr]:
         """The conditions on each item of a list that all are to meet; of others, the condition."""
@@ -201,8 +204,10 @@ class Fitting:
         return self.draw.value(self.operator.attributes[name], self.operator, taken.types, taken.attributes)
 
     def _with_lens(self, taken: Taken, place: int, lens: tuple[int, ...]) -> Taken:
-        """With an operand of other lengths, packed; ValueError for what are none, or not free."""
-        fine = len(lens) <= _MOST_AXES and all(type(n) is int and 0 <= n <= _LONGEST for n in lens)
+        """With an operand of other lengths, packed; ValueError for what are none, or not free. Tensors that have elements keep
+        some: without them most requirements hold."""
+        least = 1 if taken.types[place].elements else 0
+        fine = len(lens) <= _MOST_AXES and all(type(n) is int and least <= n <= _LONGEST for n in lens)
         if not fine or place not in self.free:
             raise ValueError("no lengths")
         changed = replace(taken.types[place], lens=lens, strides=None)

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from genrw.engine.ir.dtypes import DTYPES, in_class
-from genrw.engine.ir.nodes import Module, Node
+from genrw.engine.ir.nodes import Attributes, Module, Node
 from genrw.engine.ir.types import Type
 from genrw.engine.language.expr import free_names
 from genrw.engine.library.arities import Arities, rest_counts
@@ -21,6 +21,7 @@ from genrw.engine.verify.attributes import NUMBERS, AttributeDraw, near_lens, wi
 from genrw.engine.verify.choices import Choices
 from genrw.engine.verify.examples import Hint, example_modules, hints
 from genrw.engine.verify.facts import Facts
+from genrw.engine.verify.fitting import Fitting, Taken
 from genrw.engine.verify.sides import TermMatch, coerced, number_node, shared
 from genrw.engine.verify.surroundings import WAVES, Headers, KernelContext, draw
 from genrw.grammar.diagnostics import GenrwError
@@ -30,7 +31,8 @@ from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, RuleDecl, V
 LONGEST = 9
 MOST_AXES = 4
 _MOST_OPERANDS = 4
-_ATTRIBUTE_TRIES = 8
+_ATTRIBUTE_TRIES, _TRIES_AS_DRAWN = 8, 5
+"""Draws of an operation's attributes, and how many of them are taken as they are; the later ones are made to fit."""
 _WIDEST_SHARE = 32
 _LONGEST_SHARE = 256
 _SAME = 0.2
@@ -59,7 +61,8 @@ class Instance:
 
 @dataclass
 class Instances:
-    """Draws instances of one rule, half of them of types that round early if `narrow`."""
+    """Draws instances of one rule, half of them of types that round early if `narrow`. What operators take is made to fit if
+    it does not after some draws, unless `as_drawn`."""
 
     library: Library
     rule: RuleDecl
@@ -68,6 +71,7 @@ class Instances:
     longest: int = LONGEST
     narrow: bool = False
     most_axes: int = MOST_AXES
+    as_drawn: bool = False
     modules: list[Module] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -110,7 +114,7 @@ class _Draw:
     def __init__(self, source: Instances, variant: Variant, hint: Hint, random: Choices) -> None:
         self.library, self.rule, self.variant = source.library, source.rule, variant
         self.hint, self.random, self.wanted = hint, random, random.wanted
-        self.missing, self.odd = source.missing, source.odd
+        self.missing, self.odd, self.as_drawn = source.missing, source.odd, source.as_drawn
         self.longest, self.most_axes = source.longest, source.most_axes
         self.index_sizes, self.stage, self.in_kernel = source.index_sizes, source.stage, source.in_kernel
         self.shrunk = self._shrunk()
@@ -216,11 +220,13 @@ class _Draw:
         if name == self.library.boundary("input").name:
             return self._input(pattern)
         inner = self._operations(pattern, operator, want)
-        for _ in range(_ATTRIBUTE_TRIES):
+        for attempt in range(_ATTRIBUTE_TRIES):
             saved = dict(self.names), dict(self.values), len(self.leaves)
             try:
                 operands = self._operands(pattern, operator, want, inner)
                 attributes = self._attributes(pattern, operator, operands)
+                if attempt >= _TRIES_AS_DRAWN and not self.as_drawn:
+                    operands, attributes = self._made_to_fit(pattern, name, operands, attributes, saved)
                 type_ = infer(self.library, name, attributes, [o.type for o in operands], self.context)
             except (TypeProblem, NoInstance, GenrwError, KeyError, IndexError, ZeroDivisionError):
                 self.names, self.values = saved[0], saved[1]
@@ -457,6 +463,50 @@ class _Draw:
             if isinstance(value, Name):
                 self.names[value.name] = known[attribute.name]
         return complete(operator, known, types, self.context)
+
+    def _made_to_fit(
+        self,
+        pattern: OpPattern,
+        name: str,
+        operands: Sequence[Node],
+        attributes: Attributes,
+        before: tuple[Mapping[str, Any], Mapping[str, Any], int],
+    ) -> tuple[list[Node], Attributes]:
+        """Operands and attributes that the operator's requirements allow; NoInstance if none are found. What may change is
+        what was drawn for this operation alone: `before` are the names, the values and how many leaves there were."""
+        found = self.library.find(name)
+        assert found is not None, name
+        operator, member = found
+        asked = {a.name: getattr(a.value, "name", None if a.value else a.name) for a in pattern.attributes}
+        taken_already = {*before[0], *self.constants, *self.wanted}
+        own = {key for key, variable in asked.items() if variable is not None and variable not in taken_already}
+        own |= {key for key in operator.attributes if key not in asked and self._may_differ(pattern, key, operator)}
+        new = {id(leaf) for leaf in self.leaves[before[2] :] if leaf.type.sort == "tensor"}
+        free = {i for i, o in enumerate(operands) if id(o) in new and sum(o is other for other in operands) == 1}
+        given = {key: v for key, v in attributes if key in asked or self._may_differ(pattern, key, operator)}
+        drawn = Taken(tuple(o.type for o in operands), given)
+        taken = Fitting(operator, member, self.attributes, free | own, self.context).fitted(drawn)
+        if taken is None:
+            raise NoInstance("no operands and attributes that fit together")
+        for key, variable in asked.items():
+            if variable is not None and key in own:
+                self.names[variable] = self._checked(operator, key, taken.attributes[key])
+        fitting = [self._retyped(o, t) for o, t in zip(operands, taken.types, strict=True)]
+        return fitting, complete(operator, taken.attributes, taken.types, self.context)
+
+    @staticmethod
+    def _may_differ(pattern: OpPattern, name: str, operator: Operator) -> bool:
+        """May an attribute that the pattern does not name have any value?"""
+        return pattern.open_attributes or name not in operator.defaults
+
+    def _retyped(self, leaf: Node, type_: Type) -> Node:
+        """A leaf of another type in place of one."""
+        if leaf.type == type_:
+            return leaf
+        found = input_node(self.library, leaf.name or "", type_)
+        self.leaves = [found if known is leaf else known for known in self.leaves]
+        self.values = {name: found if known is leaf else known for name, known in self.values.items()}
+        return found
 
     def _checked(self, operator: Operator, name: str, value: Any) -> Any:
         """The value; NoInstance if it is of another type than the attribute: one name may stand for attributes of two."""

@@ -129,6 +129,8 @@ class RuleTrial:
             enough = tried.compared >= count
             if enough and (outside >= wanted or number >= count * _DRAWS_OUTSIDE):
                 break
+            # What remains to be found are instances that the guard refuses: any will do, so no time is spent on them.
+            self.instances.as_drawn = enough
             here = f"{seed}/{number}"
             if number >= (tried.compared + 1) * _RARELY and tried.compared < rare / _SEARCHED:
                 instance, choices = nearing.nearer(instance, choices, here)
