@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from pathlib import Path
 
 import pytest
 from commands import Command
+from work import at_most
 
 LOOKING = [("rules", "trace"), ("rules", "why-not", "one_divided"), ("view", "-o", "page.html"), ("lower",)]
 """What takes a program and only looks at it, up to the program's name."""
@@ -320,18 +320,17 @@ def test_files_that_strangers_put_into_a_folder(genrw: Command, tmp_path: Path) 
         "two_bytes.rw": lambda path: path.write_text("stage simplify\n", encoding="utf-16"),
         "latin.rw": lambda path: path.write_text("# é\n", encoding="latin-1"),
         "comments.rw": lambda path: path.write_text("///\n" * (1 << 18)),
-        "brackets.rw": lambda path: path.write_text("rule r " + "f(" * (1 << 18)),
+        "brackets.rw": lambda path: path.write_text("rule r " + "f(" * (1 << 16)),
         "quotes.rw": lambda path: path.write_text('rule r x when "' + '\\"' * (1 << 18)),
     }
     for name, make in places.items():
         folder = tmp_path / name
         folder.mkdir()
         make(folder / name)
-        began = time.process_time()
         for command in (("rules", "check"), ("lower", "-")):
-            result = genrw(*command, "--rules", folder, stdin=f"{X}@return(x)\n")
+            with at_most(6_000_000):
+                result = genrw(*command, "--rules", folder, stdin=f"{X}@return(x)\n")
             assert_told(result.status, result.out, result.err, name)
-        assert time.process_time() - began < 20, name
 
 
 def test_more_rules_than_anybody_writes(genrw: Command, tmp_path: Path) -> None:

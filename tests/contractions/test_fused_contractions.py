@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from time import perf_counter
-
 import pytest
 from support import check_every_stage, check_host, load
+from work import at_most
 
 TARGETS = ("gfx942", "gfx1100", "sm_90", "host")
 
@@ -131,12 +130,11 @@ LARGE = {
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", LARGE)
-def test_usual_sizes_are_lowered_soon_to_schedules_that_read_side_by_side(name: str, target: str) -> None:
-    """Lanes side by side have results side by side, whose operands lie so as well. Time is that of the second lowering of
+def test_usual_sizes_are_lowered_with_little_work_to_schedules_that_read_side_by_side(name: str, target: str) -> None:
+    """Lanes side by side have results side by side, whose operands lie so as well. Work is that of the second lowering of
     the kind: the first one reads the rules."""
     text, algo = LARGE[name]
     load(text.replace("512", "256").replace("56", "28"), target).lower("final")
-    began = perf_counter()
-    (module,) = load(text, target).lower("final").modules
-    assert perf_counter() - began < 5
+    with at_most(1_000_000):
+        (module,) = load(text, target).lower("final").modules
     assert module.schedule["algo"] == algo

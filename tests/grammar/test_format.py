@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 import re
-import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import files
+from work import at_most
 
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.gen import parse_gen, print_gen
@@ -198,12 +198,12 @@ def notes(text: str) -> list[str]:
 
 
 def test_long_texts_take_no_longer_than_they_are() -> None:
-    started = time.process_time()
-    program = "x = f(" + "y," * 20_000 + "y)\n"
-    assert format_gen(program) == program.replace(",", ", ")
-    rules = "stage a\n\n" + "\n\n".join(f"rule r{i}\n  f(x)\n  # a note\n  => g(x)" for i in range(1_000)) + "\n"
-    assert format_rw(rules) == rules
-    assert time.process_time() - started < 10
+    program = "x = f(" + "y," * 5_000 + "y)\n"
+    with at_most(150 * len(program)):
+        assert format_gen(program) == program.replace(",", ", ")
+    rules = "stage a\n\n" + "\n\n".join(f"rule r{i}\n  f(x)\n  # a note\n  => g(x)" for i in range(300)) + "\n"
+    with at_most(150 * len(rules)):
+        assert format_rw(rules) == rules
 
 
 # ---- the command
