@@ -23,6 +23,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all-plans", action="store_true", help="check a thousand random plans of kernels, not a few")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """All tests, of this run and of later ones, share one cache of rules and compiled kernels that is not the user's."""
+    os.environ["GENRW_CACHE_DIR"] = str(config.cache.mkdir("genrw"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that take long come first, so that no worker has one left when the others are done."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(scope="session")
 def all_plans(request: pytest.FixtureRequest) -> bool:
     """Whether many random plans are asked for, or those that take seconds."""

@@ -9,11 +9,9 @@ from textwrap import dedent
 from typing import Any
 
 import numpy as np
+from together import Made, compile_together, made, shipped
 
-from genrw.authoring.rulesets import load_library
 from genrw.codegen.hip.printer import KernelSource, print_kernel
-from genrw.codegen.runtime.amd import KernelReport, compile_amd
-from genrw.codegen.runtime.devices import HostDevice
 from genrw.codegen.runtime.host_program import HostProgram
 from genrw.engine.interpret.compare import compare
 from genrw.engine.interpret.inputs import random_inputs
@@ -27,9 +25,6 @@ WAVE64, WAVE32 = "gfx942", "gfx1100"
 
 Arrays = Mapping[str, Any]
 
-shipped = lru_cache(maxsize=1)(load_library)
-"""The shipped rules, read once."""
-
 
 def load(text: str, target: str = WAVE64, library: Library | None = None, **options: Any) -> Program:
     """A program from its text; `options` are those of lowering."""
@@ -37,7 +32,7 @@ def load(text: str, target: str = WAVE64, library: Library | None = None, **opti
     return Program.parse(source, library or shipped(), Options(target=target, **options))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def inputs_and_reference(text: str, seed: int = 0) -> tuple[Arrays, Arrays]:
     """Random inputs of a program, and what it gives as written, in double precision."""
     program = load(text)
@@ -55,21 +50,19 @@ def differences(program: Program, got: Arrays, want: Arrays) -> dict[str, str]:
 def check_every_stage(text: str, target: str = WAVE64, seed: int = 0, **options: Any) -> Program:
     """Each stage of a program means what the program means; gives the last."""
     inputs, want = inputs_and_reference(text, seed)
-    program = load(text, target, **options)
-    for stage, lowered in program.remaining_stages():
+    program = made(text, target, **options)
+    for stage, lowered in program.each_stage():
         got = lowered.run(inputs, "interpret")
-        problems = differences(program, got, want)
+        problems = differences(lowered, got, want)
         assert not problems, f"stage {stage}: {problems}\n{lowered}"
-        program = lowered
-    return program
+    return program.last
 
 
 def check_last_stage(text: str, target: str = WAVE64, seed: int = 0, **options: Any) -> Program:
     """The last stage of a program means what the program means."""
     inputs, want = inputs_and_reference(text, seed)
-    program = load(text, target, **options)
-    lowered = program.lower(program.stages[-1])
-    problems = differences(program, lowered.run(inputs, "interpret"), want)
+    lowered = made(text, target, **options).last
+    problems = differences(lowered, lowered.run(inputs, "interpret"), want)
     assert not problems, f"{problems}\n{lowered}"
     return lowered
 
@@ -77,25 +70,16 @@ def check_last_stage(text: str, target: str = WAVE64, seed: int = 0, **options: 
 def check_host(text: str, target: str, seed: int = 0, orders: tuple[int, ...] = (0, 1), **options: Any) -> None:
     """The printed kernels, run on the CPU, give what the program means, in whatever order waves run."""
     inputs, want = inputs_and_reference(text, seed)
-    program = load(text, target, **options)
-    kernels = program.kernels()
-    run = HostDevice().load(program, kernels)
+    program = made(text, target, **options)
     for order in orders:
-        problems = differences(program, run(inputs, threads=2, order=order), want)
-        assert not problems, f"order {order}: {problems}\n{kernels[0].text}"
-
-
-def compile_kernels(program: Program) -> list[KernelReport]:
-    """The program's kernels as code objects of its AMD target: what they use."""
-    arch = program.options.target
-    compiled = [(k.name, compile_amd(k.text, arch, k.wave_size, k.name)) for k in program.kernels()]
-    return [code.kernels[name] for name, code in compiled]
+        problems = differences(program.last, program.on_the_host(inputs, threads=2, order=order), want)
+        assert not problems, f"order {order}: {problems}\n{program.kernels[0].text}"
 
 
 def check_compiles(text: str, target: str, **options: Any) -> None:
     """The kernels compile for an AMD target, and need no memory that the program does not show."""
-    program = load(text, target, **options)
-    for kernel, report in zip(program.kernels(), compile_kernels(program), strict=True):
+    program = made(text, target, **options)
+    for kernel, report in zip(program.kernels, program.on_the_gpu, strict=True):
         assert report.wavefront_size == kernel.wave_size
         assert report.scratch_bytes == 0, kernel.text
         assert report.vgpr_spills == 0, kernel.text
@@ -105,8 +89,22 @@ def check_compiles(text: str, target: str, **options: Any) -> None:
 
 def schedules(text: str, target: str = WAVE64) -> list[dict[str, Any]]:
     """The schedules that are legal for a program, the cheapest first."""
-    lowered = load(text, target).lower("schedule")
+    lowered = next(lowered for stage, lowered in made(text, target).each_stage() if stage == "schedule")
     return [dict(schedule) for _, schedule, _ in lowered.trace.schedules["main"]]
+
+
+def check_host_schedules(
+    text: str, schedules: Sequence[Mapping[str, Any]], target: str, orders: tuple[int, ...] = (0, 1)
+) -> None:
+    """The printed kernel of a program under each of the schedules, all compiled together, gives what the program means."""
+    inputs, want = inputs_and_reference(text)
+    program = lower_each(text, schedules, target)
+    kernels = [Made(program.with_modules((module,))) for module in program.modules]
+    compile_together(kernels)
+    for one, schedule in zip(kernels, schedules, strict=True):
+        for order in orders:
+            problems = differences(program, one.on_the_host(inputs, threads=2, order=order), want)
+            assert not problems, f"{schedule}, order {order}: {problems}\n{one.kernels[0].text}"
 
 
 def lowered_kernel(text: str) -> tuple[Program, KernelSource]:

@@ -9,8 +9,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+from together import lower_together
 
-import genrw
 from genrw.codegen.hip.host_lane_loops import KEPT, Body, Line, Variable, lane_loops, straight
 from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.runtime.host import HostKernel, compile_host
@@ -187,8 +187,9 @@ def evaluate(expression: str, inputs: dict[str, Array], output: str, *, compiler
 
 def suite_kernels(target: str) -> list[tuple[str, KernelSource]]:
     """The kernels of the benchmark suite for a target, each with the name of its case."""
-    programs = [(case.name, genrw.load(case.source.text, target=target)) for case in suite("gpu")]
-    return [(case, kernel) for case, program in programs for kernel in program.kernels()]
+    cases = suite("gpu")
+    programs = lower_together([case.source.text for case in cases], target)
+    return [(case.name, kernel) for case, program in zip(cases, programs, strict=True) for kernel in program.kernels]
 
 
 def together(kernels: list[KernelSource]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from device_kernels import FUNCTIONS, evaluate, math_kernel
+from together import in_batches
 
 from genrw.codegen.runtime.host import HostKernel, compile_host
 
@@ -63,7 +64,7 @@ REFERENCES: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module", params=["float-system", "double-system", "float-zig"])
+@pytest.fixture(scope="module", params=in_batches(["float-system", "double-system", "float-zig"], 3, "functions"))
 def functions(request: pytest.FixtureRequest) -> tuple[str, HostKernel]:
     """All functions in one kernel."""
     name, compiler = request.param.split("-")

@@ -69,6 +69,7 @@ def test_a_loop_with_meetings_goes_around() -> None:
     assert text.count("            auto& t = gen_kept.t_[gen_lane];") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["gfx942", "gfx1100", "sm_90"])
 def test_kernels_of_the_suite(target: str) -> None:
     """Loops over waves go from barrier to barrier; of a kernel whose lanes do not meet there is one text."""

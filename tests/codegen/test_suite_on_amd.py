@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 from device_kernels import suite_kernels, together
 from test_amd_objects import TARGETS, kernel_text
+from together import in_batches
 
 from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.runtime.amd import KernelReport, compile_amd
@@ -56,7 +57,7 @@ _PAIRS = {"pw_relu_fma_f16_64M": r"v_pk_fma_f16", "max_last_f16_8192x8192": r"v_
 """Kernels that compute with halves, two at a time, and by which instruction."""
 
 
-@pytest.mark.parametrize("arch", TARGETS)
+@pytest.mark.parametrize("arch", in_batches(TARGETS, len(TARGETS), "suite"))
 def test_the_suite(arch: str) -> None:
     compiled = compiled_for(arch)
     spilled = [c.case for c in compiled if c.report.scratch_bytes or c.report.vgpr_spills or c.report.sgpr_spills]

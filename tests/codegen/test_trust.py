@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 
 import genrw
 from genrw.authoring.rulesets import load_library
+from genrw.codegen.hip.trust import Vetting
 from genrw.codegen.runtime import amd, compilers, host
 from genrw.engine.language.expr_walk import free_names
+from genrw.engine.library.library import Library
 from genrw.grammar.diagnostics import GenrwError
 from genrw.main import execute
 
@@ -56,6 +59,20 @@ def refusal(folder: Path, program: str = PROGRAM, **settings: object) -> str:
     with pytest.raises(GenrwError) as problem:
         genrw.emit(program, rules=[folder], **settings)  # type: ignore[arg-type]
     assert all(d.span is not None for d in problem.value.diagnostics)
+    assert "--trust-rules" in (problem.value.diagnostics[-1].remedy or "")
+    return str(problem.value)
+
+
+@pytest.fixture(scope="module")
+def harmless(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """A library with the operator `f`."""
+    return load_library([rules(tmp_path_factory.mktemp("harmless") / "mine")])
+
+
+def refused(library: Library, device: str) -> str:
+    """What is said of the operator `f` with another `device` text."""
+    with pytest.raises(GenrwError) as problem:
+        Vetting(library).device(replace(library.operators["f"].decl, device=device))
     assert "--trust-rules" in (problem.value.diagnostics[-1].remedy or "")
     return str(problem.value)
 
@@ -111,10 +128,15 @@ def body(statement: str) -> str:
         ("int a\x0cb = 1;\n", "has the character U+000C"),
     ],
 )
-def test_what_device_texts_may_not_say(tmp_path: Path, device: str, said: str) -> None:
-    assert f"the `device` of `f` {said}" in refusal(rules(tmp_path, device=device))
+def test_what_device_texts_may_not_say(harmless: Library, device: str, said: str) -> None:
+    assert f"the `device` of `f` {said}" in refused(harmless, device)
 
 
+def test_a_program_is_not_printed_with_such_a_text(tmp_path: Path) -> None:
+    assert "the `device` of `f` calls `system`" in refusal(rules(tmp_path, device=body("system(0);")))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("emit", "said"),
     [
@@ -160,6 +182,7 @@ def test_a_harmless_text_runs(tmp_path: Path) -> None:
     np.testing.assert_allclose(y, np.maximum(want, 4), rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["asm", "_Pragma", "__builtin_trap", "GEN_PRAGMA", "system", "std", "exp"])
 def test_names_that_a_program_chooses(tmp_path: Path, name: str) -> None:
     """They are printed as names of values, whatever they are called."""
@@ -168,15 +191,15 @@ def test_names_that_a_program_chooses(tmp_path: Path, name: str) -> None:
     assert np.all(made(np.zeros(64, np.float32)) >= 4)
 
 
-def test_every_position_is_looked_at(tmp_path: Path) -> None:
+def test_every_position_is_looked_at(harmless: Library) -> None:
     """A `#` that is put anywhere but into a comment is found."""
     places = [i for i, c in enumerate(HARMLESS) if c in "{;("]
     assert len(places) > 20
-    for i in places[::3]:
-        folder = rules(tmp_path, device=f"{HARMLESS[: i + 1]}\n#error x\n{HARMLESS[i + 1 :]}")
-        assert "has a preprocessor line" in refusal(folder)
+    for i in places:
+        assert "has a preprocessor line" in refused(harmless, f"{HARMLESS[: i + 1]}\n#error x\n{HARMLESS[i + 1 :]}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["system(0)", "1.0f); asm(0", "x\n#include <stdlib.h>\n"])
 def test_words_that_a_program_brings(tmp_path: Path, word: str) -> None:
     program = PROGRAM.replace("f(x)", f"f[mode={json.dumps(word)}](x)")
@@ -243,6 +266,7 @@ RULE = "\nstage simplify\n\nrule f_twice\n  f(f(x))\n  => f(x)\n  given x: float
 RULE += "  example f(f(x)) gives f(x)\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -281,6 +305,7 @@ def test_who_does_not_even_know_the_compilers() -> None:
         assert "genrw.codegen" not in path.read_text(encoding="utf-8"), path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", ["emit", "compile -o {folder}/out", "run", "run --target gfx942 --check", "tune --best 1"]
 )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-from cases import KINDS, Case, random_case
-from support import load
+from itertools import product
 
-from genrw.codegen.runtime.devices import HostDevice
+import pytest
+from breadth import first_quick
+from cases import KINDS, random_case
+from support import load
+from together import compile_together, lower_together
 
 AS_OPERATORS, AT_STAGES, AS_KERNELS = 60, 6, 2
-"""Cases of a kind."""
+"""Cases of a kind; those at stages and as kernels are of each target."""
 TARGETS = ("gfx942", "gfx1100", "sm_90", "host")
 
 
@@ -20,29 +22,22 @@ def test_operators_mean_what_numpy_computes(kind: str) -> None:
         case.check(load(case.text).run(case.inputs, "interpret")["z"])
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "target"), first_quick(product(KINDS, TARGETS)))
 def test_every_stage_computes_the_same(kind: str, target: str) -> None:
-    for seed in range(AT_STAGES):
-        case = random_case(kind, 1000 * TARGETS.index(target) + seed)
-        program = load(case.text, target)
-        for stage, lowered in program.remaining_stages():
+    cases = [random_case(kind, 1000 * TARGETS.index(target) + seed) for seed in range(AT_STAGES)]
+    for case, program in zip(cases, lower_together([case.text for case in cases], target), strict=True):
+        for stage, lowered in program.each_stage():
             assert len(lowered.modules) == 1, f"{stage}: {case}"
             case.check(lowered.run(case.inputs, "interpret")["z"])
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "target"), first_quick(product(KINDS, TARGETS)))
 def test_kernels_compute_the_same_on_the_cpu(kind: str, target: str) -> None:
-    for seed in range(AS_KERNELS):
-        run_on_the_cpu(random_case(kind, 5000 + 1000 * TARGETS.index(target) + seed), target)
-
-
-def run_on_the_cpu(case: Case, target: str) -> None:
-    """One kernel, whose waves run in two orders."""
-    program = load(case.text, target)
-    kernels = program.kernels()
-    assert len(kernels) == 1, case
-    run = HostDevice().load(program, kernels)
-    for order in (0, 1):
-        case.check(run(case.inputs, threads=1, order=order)["z"])
+    """Each is one kernel, whose waves run in two orders."""
+    cases = [random_case(kind, 5000 + 1000 * TARGETS.index(target) + seed) for seed in range(AS_KERNELS)]
+    programs = lower_together([case.text for case in cases], target)
+    compile_together(programs)
+    for case, program in zip(cases, programs, strict=True):
+        assert len(program.kernels) == 1, case
+        for order in (0, 1):
+            case.check(program.on_the_host(case.inputs, threads=1, order=order)["z"])

@@ -87,6 +87,7 @@ ONE_KERNEL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ONE_KERNEL)
 def test_one_kernel_has_it_all(name: str) -> None:
     lowered = check_every_stage(ONE_KERNEL[name])
@@ -104,6 +105,7 @@ def test_what_is_made_of_a_product_is_stored_in_its_place() -> None:
     assert "tanh" not in [n.op for n in second.nodes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_attention_stores_its_scores(target: str) -> None:
     lowered = check_every_stage(ATTENTION, target)
@@ -128,6 +130,7 @@ LARGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", LARGE)
 def test_usual_sizes_are_lowered_with_little_work_to_schedules_that_read_side_by_side(name: str, target: str) -> None:

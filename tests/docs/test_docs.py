@@ -25,6 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PAGES, ids=lambda p: p.stem)
 @pytest.mark.usefixtures("folder")
 def test_blocks(path: Path, library: Library, pytestconfig: pytest.Config) -> None:

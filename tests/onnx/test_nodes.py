@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from node_tests import PAGE, PASSED, Outcome, backend_tests, run
@@ -27,9 +28,19 @@ def chosen() -> list[str]:
     return sorted(found.values())
 
 
-CHOSEN = chosen()
-FEW = CHOSEN[::3]
+LISTED = Path(__file__).parent / "chosen.txt"
+"""Their names: to make ONNX's tests takes longer than to collect all others."""
+FEW = LISTED.read_text(encoding="utf-8").split()[::3]
 """Those that are run here: `node_tests.py` runs all."""
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("onnx")]
+
+
+def test_the_list_is_of_these_tests(pytestconfig: pytest.Config) -> None:
+    listed = "\n".join(chosen()) + "\n"
+    if pytestconfig.getoption("--update-golden"):
+        LISTED.write_text(listed, encoding="utf-8")
+    assert LISTED.read_text(encoding="utf-8") == listed, "out of date: if it is right, run with --update-golden"
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +54,7 @@ def test_node(outcomes: dict[str, Outcome], name: str) -> None:
 
 
 def test_every_declaration_has_a_test() -> None:
-    tested = {node.op_type for name in CHOSEN for node in backend_tests()[name].model.graph.node}
+    tested = {node.op_type for name in chosen() for node in backend_tests()[name].model.graph.node}
     assert set(load_library().imports) - tested == WITHOUT_TESTS
 
 

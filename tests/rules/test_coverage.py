@@ -47,6 +47,7 @@ def recorded(rows: Iterable[RuleRow]) -> str:
     return json.dumps(few, indent=1) + "\n"
 
 
+@pytest.mark.slow
 def test_every_shipped_rule_matters(library: Library, pytestconfig: pytest.Config) -> None:
     coverage = Coverage(library)
     names, programs = zip(*catalogue(library), strict=True)

@@ -142,6 +142,7 @@ def outcome(shipped: Library, mine: RuleFile, replaced: str) -> str:
     return ended
 
 
+@pytest.mark.slow
 def test_a_slip_is_told_where_it_is(request: pytest.FixtureRequest) -> None:
     count = FEW * request.config.getoption("--fuzz")
     shipped = load_library(examples=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from breadth import first_quick, spread
 from programs import softmax_program
 from support import (
     AMD_TARGETS,
@@ -88,18 +89,16 @@ def form(n: int, item: int, block: int, chunks: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("n", EXTENTS)
-def test_rows_of_any_length(n: int, dtype: str) -> None:
+@pytest.mark.parametrize(("n", "dtype", "target"), spread(EXTENTS, TYPES, (WAVE64, WAVE32)))
+def test_rows_of_any_length(n: int, dtype: str, target: str) -> None:
     """Under every such schedule that rules open, and under others, for rows shorter than a vector too."""
     text = two_folds(dtype, n)
     item = {"half": 2, "bf16": 2, "float": 4, "int8": 1, "double": 8}[dtype]
-    for target, wave in ((WAVE64, 64), (WAVE32, 32)):
-        check_schedules(text, [*of_aligned(text, target), form(n, item, wave, 1), form(n, item, 2 * wave, 2)], target)
+    wave = 64 if target == WAVE64 else 32
+    check_schedules(text, [*of_aligned(text, target), form(n, item, wave, 1), form(n, item, 2 * wave, 2)], target)
 
 
-@pytest.mark.parametrize("target", [WAVE64, WAVE32])
-@pytest.mark.parametrize("n", [65, 257, 1023])
+@pytest.mark.parametrize(("n", "target"), spread([65, 257, 1023], [WAVE64, WAVE32]))
 def test_operands_of_other_layouts(n: int, target: str) -> None:
     text = many_operands(n)
     check_schedules(text, [*of_aligned(text, target), form(n, 2, 64, 1), form(n, 2, 128, 2)], target)
@@ -110,8 +109,7 @@ def test_every_stage() -> None:
     check_every_stage(text, WAVE64, schedule=of_aligned(text, WAVE64)[0])
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("n", [1025, 2051])
+@pytest.mark.parametrize(("dtype", "n"), spread(TYPES, [1025, 2051]))
 def test_printed_kernels(n: int, dtype: str) -> None:
     text = two_folds(dtype, n)
     found = of_aligned(text, WAVE64)
@@ -119,7 +117,7 @@ def test_printed_kernels(n: int, dtype: str) -> None:
     check_host(text, WAVE64, schedule=found[0])
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 9, 63, 129])
+@pytest.mark.parametrize("n", first_quick([1, 2, 3, 7, 9, 63, 129]))
 def test_printed_kernels_of_short_rows(n: int) -> None:
     """The memory ends in a row's first chunk, and a chunk holds several rows."""
     text = two_folds("half", n)
@@ -204,6 +202,6 @@ def test_taken_for_wide_rows(target: str, reads: str, writes: str) -> None:
     assert writes in text
 
 
-@pytest.mark.parametrize("target", AMD_TARGETS)
+@pytest.mark.parametrize("target", first_quick(AMD_TARGETS))
 def test_wide_rows_need_no_scratch(target: str) -> None:
     check_compiles(WIDE, target)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from breadth import spread
 from programs import reduce_program, softmax_program
 from support import (
     WAVE32,
@@ -63,8 +64,7 @@ def test_one_lane_stores_a_reduced_output(algo: str) -> None:
     assert stores.tolist() == [1.0] * 6
 
 
-@pytest.mark.parametrize("n", [1, 63, 65, 257, 1000, 1025])
-@pytest.mark.parametrize("target", [WAVE64, WAVE32, "host"])
+@pytest.mark.parametrize(("n", "target"), spread([1, 63, 65, 257, 1000, 1025], [WAVE64, WAVE32, "host"]))
 def test_tails_read_nothing_past_the_end(n: int, target: str) -> None:
     """The interpreter refuses reads outside of a tensor; on the host NaN stands behind it."""
     text = softmax_program("float", (3, n), 1)

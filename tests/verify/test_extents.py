@@ -7,8 +7,18 @@ from itertools import product
 from typing import Any
 
 import pytest
+from breadth import spread
 from programs import reduce_program, softmax_program
-from support import WAVE32, WAVE64, check_every_stage, check_host, check_schedules, load, schedules
+from support import (
+    WAVE32,
+    WAVE64,
+    check_every_stage,
+    check_host,
+    check_host_schedules,
+    check_schedules,
+    load,
+    schedules,
+)
 
 EXTENTS = (1, 2, 3, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025)
 ROWS = 5
@@ -88,37 +98,38 @@ def in_steps(n: int, wave: int) -> list[Schedule]:
     return [f for f in (form(algo, n, lanes, share) for algo, lanes, share in forms) if f["steps"] > 1]
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("n", EXTENTS)
+@pytest.mark.parametrize(("n", "target"), spread(EXTENTS, TARGETS))
 def test_rows_under_every_schedule(n: int, target: str) -> None:
     check_schedules(rows(n), schedules(rows(n), target), target)
     check_schedules(columns(n), schedules(columns(n), target), target)
 
 
-@pytest.mark.parametrize("n", [n for n in EXTENTS if n > 1])
-def test_rows_walked_in_steps(n: int) -> None:
-    for target, wave in ((WAVE64, 64), (WAVE32, 32)):
-        check_schedules(rows(n), in_steps(n, wave), target)
-        check_schedules(columns(n), in_steps(n, wave), target)
+@pytest.mark.parametrize(("n", "target"), spread([n for n in EXTENTS if n > 1], (WAVE64, WAVE32)))
+def test_rows_walked_in_steps(n: int, target: str) -> None:
+    found = in_steps(n, 64 if target == WAVE64 else 32)
+    check_schedules(rows(n), found, target)
+    check_schedules(columns(n), found, target)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("n", [n for n in EXTENTS if n > 3])
+@pytest.mark.parametrize(("n", "target"), spread([n for n in EXTENTS if n > 3], TARGETS))
 def test_neighbouring_rows_of_a_lane(n: int, target: str) -> None:
     found = of_columns(side_by_side(n), target)
     assert found
     check_schedules(side_by_side(n), found, target)
 
 
-@pytest.mark.parametrize("dtype", ["half", "int8", "bool", "double"])
-@pytest.mark.parametrize(("lens", "axes"), [((5, 3, 66), (1,)), ((3, 2, 7, 40), (0, 2)), ((300, 4), (0,))])
-def test_neighbouring_rows_of_a_type(dtype: str, lens: tuple[int, ...], axes: tuple[int, ...]) -> None:
-    text = reduce_program("max", dtype, lens, axes)
-    for target in TARGETS:
-        found = of_columns(text, target)
-        assert found
-        check_schedules(text, found, target)
-        check_host(text, target, schedule=found[0])
+@pytest.mark.parametrize(
+    ("shape", "dtype", "target"),
+    spread(
+        [((5, 3, 66), (1,)), ((3, 2, 7, 40), (0, 2)), ((300, 4), (0,))], ["half", "int8", "bool", "double"], TARGETS
+    ),
+)
+def test_neighbouring_rows_of_a_type(shape: tuple[tuple[int, ...], tuple[int, ...]], dtype: str, target: str) -> None:
+    text = reduce_program("max", dtype, *shape)
+    found = of_columns(text, target)
+    assert found
+    check_schedules(text, found, target)
+    check_host(text, target, schedule=found[0])
 
 
 def in_parts(text: str, target: str) -> list[dict[str, Any]]:
@@ -126,22 +137,20 @@ def in_parts(text: str, target: str) -> list[dict[str, Any]]:
     return [s for s in of_columns(text, target) if s["lanes"] > 1]
 
 
-@pytest.mark.parametrize(
-    ("op", "dtype"),
-    [*product(["sum", "max", "argmax"], ["float", "half", "int32"]), ("any", "bool"), ("max", "bool")],
-)
-def test_lanes_share_columns(op: str, dtype: str) -> None:
+FOLDS = [*product(["sum", "max", "argmax"], ["float", "half", "int32"]), ("any", "bool"), ("max", "bool")]
+
+
+@pytest.mark.parametrize(("fold", "lens", "target"), spread(FOLDS, [(128, 64), (67, 200), (301, 71)], (WAVE64, WAVE32)))
+def test_lanes_share_columns(fold: tuple[str, str], lens: tuple[int, int], target: str) -> None:
     """Extents with and without lanes to spare, along the columns and across them, aligned and not."""
-    for target, lens in product((WAVE64, WAVE32), [(128, 64), (67, 200), (301, 71)]):
-        text = reduce_program(op, dtype, lens, (0,))
-        found = in_parts(text, target)
-        assert found
-        check_schedules(text, found[::3], target)
-        check_host(text, target, schedule=found[0])
+    text = reduce_program(*fold, lens, (0,))
+    found = in_parts(text, target)
+    assert found
+    check_schedules(text, found[::3], target)
+    check_host(text, target, schedule=found[0])
 
 
-@pytest.mark.parametrize("target", [WAVE64, WAVE32])
-@pytest.mark.parametrize("n", [64, 71, 200])
+@pytest.mark.parametrize(("n", "target"), spread([64, 71, 200], [WAVE64, WAVE32]))
 def test_lanes_share_columns_of_several_folds(n: int, target: str) -> None:
     text = side_by_side(n)
     for schedule in in_parts(text, target)[:2]:
@@ -170,6 +179,7 @@ def test_what_lies_side_by_side_is_read_together() -> None:
     assert "gen::strided_load<64, 16, 16>(x, first + step * 4096)" in kernel.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [4095, 4097, 16385])
 def test_long_rows_under_every_schedule(n: int) -> None:
     found = schedules(rows(n), WAVE64)
@@ -177,16 +187,14 @@ def test_long_rows_under_every_schedule(n: int) -> None:
     check_schedules(rows(n), found, WAVE64)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("n", EXTENTS)
+@pytest.mark.parametrize(("n", "target"), spread(EXTENTS, TARGETS))
 def test_flat_under_every_schedule(n: int, target: str) -> None:
     check_schedules(flat(n), schedules(flat(n), target), target)
 
 
-@pytest.mark.parametrize("n", EXTENTS)
-def test_tiles_under_every_schedule(n: int) -> None:
-    for m in (64, 33, 10):
-        check_schedules(transposed(n, m), schedules(transposed(n, m)), WAVE64)
+@pytest.mark.parametrize(("n", "m"), spread(EXTENTS, (64, 33, 10)))
+def test_tiles_under_every_schedule(n: int, m: int) -> None:
+    check_schedules(transposed(n, m), schedules(transposed(n, m)), WAVE64)
 
 
 def test_all_algorithms_are_among_them() -> None:
@@ -205,14 +213,14 @@ def first_of_each(found: Iterable[Schedule]) -> list[Schedule]:
     return list(kinds.values())
 
 
-@pytest.mark.parametrize(("n", "target"), list(product((3, 65, 257, 1025), (WAVE64, WAVE32))))
+@pytest.mark.parametrize(("n", "target"), spread((3, 65, 257, 1025), (WAVE64, WAVE32)))
 def test_rows_on_the_host(n: int, target: str) -> None:
     """The kernel of each algorithm, run."""
     for text in (rows(n), side_by_side(n)):
-        for schedule in first_of_each(schedules(text, target)):
-            check_host(text, target, schedule=schedule)
+        check_host_schedules(text, first_of_each(schedules(text, target)), target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 7, 96, 257, 514])
 def test_strips_under_every_schedule(n: int) -> None:
     """Strips of neighbouring columns, on a CPU: all widths, many rows or few to a strip, axes around them."""
@@ -227,11 +235,11 @@ def test_strips_under_every_schedule(n: int) -> None:
         found = schedules(text, "host")
         assert any(s["algo"] == "strip" for s in found) == some
         check_schedules(text, found, "host")
-        for schedule in first_of_each(found):
-            check_host(text, "host", schedule=schedule)
+        check_host_schedules(text, first_of_each(found), "host")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [WAVE64, WAVE32])
 def test_tiles_on_the_host(target: str) -> None:
-    for schedule in first_of_each(schedules(transposed(97, 129), target)):
-        check_host(transposed(97, 129), target, schedule=schedule, orders=(0, 1, 2))
+    text = transposed(97, 129)
+    check_host_schedules(text, first_of_each(schedules(text, target)), target, orders=(0, 1, 2))

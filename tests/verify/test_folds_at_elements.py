@@ -5,7 +5,8 @@ from __future__ import annotations
 from textwrap import dedent
 
 import pytest
-from support import WAVE32, WAVE64, check_host, schedules
+from breadth import spread
+from support import WAVE32, WAVE64, check_host, check_host_schedules, schedules
 
 POSITIONS = """
     x = @param:x -> {dtype}{{4, {columns}}}
@@ -20,9 +21,7 @@ CARRYING = ["softmax[axis=1]", "logsoftmax[axis=1]", "layernorm[axes={1}]", "har
 def check_algorithms(text: str, target: str) -> None:
     """The program under the cheapest schedule of each algorithm over lanes."""
     found = {s["algo"]: s for s in reversed(schedules(text, target))}
-    for algo in ("subwave", "wave", "block"):
-        if algo in found:
-            check_host(text, target, schedule=found[algo])
+    check_host_schedules(text, [found[algo] for algo in ("subwave", "wave", "block") if algo in found], target)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +37,7 @@ def test_positions_at_elements(fold: str, dtype: str, columns: int, target: str)
     check_algorithms(POSITIONS.format(fold=fold, dtype=dtype, columns=columns), target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fold", CARRYING)
 def test_several_fields_at_elements(fold: str) -> None:
     check_algorithms(f"x = @param:x -> float{{4, 256}}\ny = {fold}(x)\n@return(y)\n", WAVE64)
@@ -48,6 +48,7 @@ def test_several_fields_at_elements(fold: str) -> None:
 FOLDED = ["reduce_max[axes={1}]", "softmax[axis=1]", "argmax[axis=1]", "layernorm[axes={1}]"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [128, 4096])
 @pytest.mark.parametrize("fold", FOLDED)
 def test_values_that_are_folded_and_returned(fold: str, columns: int) -> None:
@@ -128,10 +129,8 @@ CONDITIONS = {
 }
 
 
-@pytest.mark.parametrize("target", [WAVE64, "sm_90", "host"])
-@pytest.mark.parametrize("name", CONDITIONS)
+@pytest.mark.parametrize(("name", "target"), spread(list(CONDITIONS), [WAVE64, "sm_90", "host"]))
 def test_what_is_computed_anew(name: str, target: str) -> None:
     text = dedent(CONDITIONS[name])
     found = {s["algo"]: s for s in reversed(schedules(text, target))}
-    for schedule in found.values():
-        check_host(text, target, schedule=schedule)
+    check_host_schedules(text, list(found.values()), target)

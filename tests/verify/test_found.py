@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from breadth import first_quick, spread
 from support import check_every_stage, check_host, load
 
 from genrw.engine.interpret.inputs import random_inputs
@@ -19,14 +20,15 @@ def check(text: str, target: str, **options: Any) -> None:
     check_host(text, target, **options)
 
 
-@pytest.mark.parametrize("op", ["argmax", "powers", "squares", "sum"])
-@pytest.mark.parametrize("lens", ["{}", "{1}", "{3, 5}"])
-@pytest.mark.parametrize("target", ["gfx942", "host"])
+@pytest.mark.parametrize(
+    ("lens", "target", "op"),
+    spread(["{}", "{1}", "{3, 5}"], ["gfx942", "host"], ["argmax", "powers", "squares", "sum"]),
+)
 def test_a_fold_over_no_axes(op: str, lens: str, target: str) -> None:
     check(f"x = @param:x -> float{lens}\ny = reduce_{op}[axes={{}}](x)\n@return(y)\n", target)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64", "float"])
+@pytest.mark.parametrize("dtype", first_quick(["int8", "uint8", "int32", "uint64", "float"]))
 def test_attributes_that_are_no_whole_numbers_beside_integers(dtype: str) -> None:
     """A meaning takes integers and floats together for double, in C++ as well."""
     text = (
@@ -38,8 +40,7 @@ def test_attributes_that_are_no_whole_numbers_beside_integers(dtype: str) -> Non
     assert load(text, "host").run({"x": x})["y"].tolist() == wanted.tolist()
 
 
-@pytest.mark.parametrize("lens", ["{4, 96}", "{3, 4096}", "{2, 5001}"])
-@pytest.mark.parametrize("target", ["sm_90", "gfx942", "host"])
+@pytest.mark.parametrize(("lens", "target"), spread(["{4, 96}", "{3, 4096}", "{2, 5001}"], ["sm_90", "gfx942", "host"]))
 def test_rows_that_nothing_is_read_for(lens: str, target: str) -> None:
     """Rows of constants and positions: there is no input whose elements registers could leave to workgroup memory."""
     text = f"c = @literal{{0.5}} -> float{lens}\ns = sin(c)\ny = hardmax[axis=1](s)\nz = softmax[axis=1](s)\n@return(y, z)\n"
@@ -93,20 +94,19 @@ def test_results_without_elements(operation: str) -> None:
     check_every_stage(text)
 
 
-@pytest.mark.parametrize("dtype", ["uint32", "half", "bf16", "int8"])
+@pytest.mark.parametrize("dtype", first_quick(["uint32", "half", "bf16", "int8"]))
 def test_a_value_is_called_as_a_type_is(dtype: str) -> None:
     """Operators that are printed from their meaning take it for the value."""
     check(f"{dtype} = @param:x -> double{{3}}\nfloat = ceil({dtype})\ny = hard_swish(float)\n@return(y)\n", "host")
 
 
-@pytest.mark.parametrize("dtype", ["half", "bf16", "float", "int8", "uint16", "int64"])
+@pytest.mark.parametrize("dtype", first_quick(["half", "bf16", "float", "int8", "uint16", "int64"]))
 def test_the_sign_of_what_is_computed(dtype: str) -> None:
     op = "gelu_erf" if dtype in ("half", "bf16", "float") else "neg"
     check(f"x = @param:x -> {dtype}{{9}}\ny = {op}(x)\nz = sign(y)\n@return(z)\n", "gfx950")
 
 
-@pytest.mark.parametrize("lens", ["{5}", "{3, 70}", "{2, 3000}"])
-@pytest.mark.parametrize("target", ["gfx1201", "gfx942", "host"])
+@pytest.mark.parametrize(("lens", "target"), spread(["{5}", "{3, 70}", "{2, 3000}"], ["gfx1201", "gfx942", "host"]))
 def test_the_distance_of_large_elements_from_their_mean(lens: str, target: str) -> None:
     """Lanes without an element have a mean, too, whose distance's square is beyond all numbers: it counts for nothing."""
     text = f"x = @param:x -> float{lens}\ny = reduce_squares[axes={{-1}}](x)\n@return(y)\n"
@@ -126,9 +126,10 @@ def test_inputs_that_no_value_fits(dtype: str) -> None:
         random_inputs(program.modules[0], program.library, 0)
 
 
-@pytest.mark.parametrize("fold", ["max", "sum", "argmax"])
-@pytest.mark.parametrize("lens", ["4, 8", "3, 65", "1, 7"])
-@pytest.mark.parametrize("target", ["gfx942", "sm_90", "host"])
+@pytest.mark.parametrize(
+    ("fold", "lens", "target"),
+    spread(["max", "sum", "argmax"], ["4, 8", "3, 65", "1, 7"], ["gfx942", "sm_90", "host"]),
+)
 def test_a_value_of_a_row_is_stored_and_meets_elements(target: str, lens: str, fold: str) -> None:
     """The row stores one value, though lanes have it for each element, too."""
     rows, n = (int(x) for x in lens.split(", "))

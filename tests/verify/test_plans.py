@@ -42,6 +42,7 @@ def small_graphs(number: int, most_nodes: int) -> list[FusionGraph]:
     return found
 
 
+@pytest.mark.slow
 def test_the_search_finds_plans_near_the_best(all_plans: bool) -> None:
     pytest.importorskip("scipy")
     ratios = []
@@ -87,6 +88,7 @@ def test_an_exact_plan_makes_nothing_anew_that_another_kernel_stores() -> None:
     assert not differences(lowered, lowered.run(inputs, "interpret"), want)
 
 
+@pytest.mark.slow
 def test_random_plans_compute_the_program(all_plans: bool, library: Library) -> None:
     """Cut at random and lowered to the last stage, a program is what it was."""
     seed, run, kernels = 0, 0, 0

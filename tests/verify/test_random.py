@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from breadth import first_quick
 from find_faults import trial_of
 from random_programs import Line, RandomProgram, parameter, random_program, random_programs, writable
 from random_trials import TOGETHER, Fault, Lowered, Trial, compiled, host_fault, lowered_trials
@@ -21,11 +22,11 @@ from genrw.engine.ir.types import Type
 from genrw.engine.library.library import Library
 from genrw.grammar.diagnostics import GenrwError
 
-SEED, PROGRAMS, SHARING = 0, 100, 50
-"""How many programs are tried, and how many kernels' compilers are shared by."""
+SEED, PROGRAMS, SHARING, USUAL = 0, 100, 20, 40
+"""How many programs are tried, by how many a call of the compiler is shared, and how many are usual."""
 
 
-@pytest.mark.parametrize("first", range(0, PROGRAMS, SHARING))
+@pytest.mark.parametrize("first", first_quick(range(0, PROGRAMS, SHARING), quick=0, usual=USUAL // SHARING))
 def test_random_programs(first: int, library: Library) -> None:
     numbers = range(first, first + SHARING)
     trials = [trial_of(library, SEED, number) for number in numbers]

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import WAVE64, load, shipped
+from breadth import first_quick
+from support import WAVE64, load
+from together import compile_together, lower_together, shipped
 
 from genrw.engine.ir.dtypes import DTYPES, in_class, numpy_dtype
 from genrw.engine.library.library import Operator
@@ -122,14 +124,17 @@ def wrong(got: Array, want: Array, dtype: str, near_zero: float) -> Array:
 CASES = [*((dtype, "host") for dtype in DTYPES), *((dtype, WAVE64) for dtype in ("float", "half", "bf16"))]
 
 
-@pytest.mark.parametrize(("dtype", "target"), CASES)
+@pytest.mark.parametrize(("dtype", "target"), first_quick(CASES))
 def test_special_values(dtype: str, target: str) -> None:
     """Printed kernels on the CPU give what an operator means in double; so does the interpreter in the type itself."""
     found = []
-    for text, inputs in programs(dtype):
-        program = load(text, target)
+    tried = list(programs(dtype))
+    compiled = lower_together([text for text, _ in tried], target)
+    compile_together(compiled)
+    for made, (_, inputs) in zip(compiled, tried, strict=True):
+        program = made.program
         want = program.run(inputs, "interpret", precise=True)
-        results = {"printed": program.run(inputs), "interpreted": program.run(inputs, "interpret")}
+        results = {"printed": made.on_the_host(inputs), "interpreted": program.run(inputs, "interpret")}
         for (how, got), name in product(results.items(), want):
             type_ = program.results[name].type.dtype
             off = wrong(got[name], want[name], type_, CANCELLING.get(name[2:], 0))

@@ -105,6 +105,7 @@ def docs_rules(page: str) -> dict[str, str]:
     return dict(re.findall(r"^```rw file=mine/([^\n ]*)[^\n]*\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_rules_of_the_docs_hold(page: str, tmp_path: Path) -> None:
     """Also with monoids that finish and that carry several fields."""
