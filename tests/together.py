@@ -190,7 +190,7 @@ def batch_of(item: pytest.Item) -> str | None:
 
 
 def in_batches(values: Sequence[str] | Mapping[str, Any], count: int, name: str, quick: int = 0) -> list[Any]:
-    """Parameters for `pytest.mark.parametrize`: the values take the batches in turn. All but the first few are slow."""
-    groups = [pytest.mark.xdist_group(f"{name}{i % count}") for i in range(len(values))]
-    found = [pytest.param(value, marks=group, id=value) for value, group in zip(values, groups, strict=True)]
-    return first_quick(found, quick)
+    """Parameters for `pytest.mark.parametrize`, batch after batch: the values take the batches in turn. All but the first
+    few are slow."""
+    batches = [(pytest.mark.xdist_group(f"{name}{k}"), list(values)[k::count]) for k in range(count)]
+    return first_quick([pytest.param(value, marks=mark, id=value) for mark, some in batches for value in some], quick)
