@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +28,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """All tests, of this run and of later ones, share one cache of rules and compiled kernels that is not the user's."""
     os.environ["GENRW_CACHE_DIR"] = str(config.cache.mkdir("genrw"))
+
+
+_BATCH = re.compile(r"@(\w+)")
+_WHOLE = ("onnx/test_nodes.py", "codegen/test_hip_bindings.py")
+"""Files all of whose tests share what takes long to make."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each worker whole batches of tests, other tests one by one."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Batches(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path, _, name = nodeid.partition("::")
+            batch = _BATCH.search(name)
+            return path if path.endswith(_WHOLE) else f"{path}@{batch[1]}" if batch else nodeid
+
+    return Batches(config, log)
 
 
 @pytest.hookimpl(trylast=True)

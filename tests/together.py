@@ -184,13 +184,18 @@ def _chosen(session: pytest.Session, path: Path, function: str, batch: str | Non
 
 
 def batch_of(item: pytest.Item) -> str | None:
-    """The batch of a test: pytest-xdist gives all tests of one to one worker."""
-    mark = item.get_closest_marker("xdist_group")
+    """The batch of a test, whose identifier ends so: all tests of one run in one worker, see `conftest.py`."""
+    mark = item.get_closest_marker("batch")
     return str(mark.args[0]) if mark is not None else None
 
 
 def in_batches(values: Sequence[str] | Mapping[str, Any], count: int, name: str, quick: int = 0) -> list[Any]:
     """Parameters for `pytest.mark.parametrize`, batch after batch: the values take the batches in turn. All but the first
     few are slow."""
-    batches = [(pytest.mark.xdist_group(f"{name}{k}"), list(values)[k::count]) for k in range(count)]
-    return first_quick([pytest.param(value, marks=mark, id=value) for mark, some in batches for value in some], quick)
+    batches = [(f"{name}{k}", list(values)[k::count]) for k in range(count)]
+    found = [
+        pytest.param(value, marks=pytest.mark.batch(batch), id=f"{value}@{batch}")
+        for batch, some in batches
+        for value in some
+    ]
+    return first_quick(found, quick)

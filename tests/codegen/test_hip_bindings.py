@@ -21,7 +21,7 @@ if importlib.util.find_spec("hip") is None:
 
 import hip_scenarios
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("hip")]
+pytestmark = pytest.mark.slow
 
 COMMAND = (sys.executable, "-c", "from genrw.main import main; main()")
 SOFTMAX = Path(__file__).parents[2] / "examples" / "softmax.gen"

@@ -33,7 +33,7 @@ LISTED = Path(__file__).parent / "chosen.txt"
 FEW = LISTED.read_text(encoding="utf-8").split()[::3]
 """Those that are run here: `node_tests.py` runs all."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("onnx")]
+pytestmark = pytest.mark.slow
 
 
 def test_the_list_is_of_these_tests(pytestconfig: pytest.Config) -> None:
