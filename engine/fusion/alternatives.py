@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from genrw.engine.fusion.modules import kernel_modules
@@ -21,7 +22,7 @@ class PlannedKernel:
     given: tuple[int, ...]
     stored: tuple[int, ...]
 
-    @property
+    @cached_property
     def key(self) -> Any:
         """What kernels of the same structure share."""
         return nameless_key(self.module)

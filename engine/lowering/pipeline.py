@@ -13,7 +13,7 @@ from genrw.engine.egraph.extract import Extractor, written_nodes
 from genrw.engine.egraph.guard_evaluation import RuleUse
 from genrw.engine.egraph.relevance import relevant_rules
 from genrw.engine.egraph.stage import EGraphSnapshot, StageEngine
-from genrw.engine.fusion.alternatives import planned_kernels, rewritten
+from genrw.engine.fusion.alternatives import PlannedKernel, planned_kernels, rewritten
 from genrw.engine.fusion.compute_locations import OperandLocations, Places
 from genrw.engine.fusion.graph import PlanCosts
 from genrw.engine.fusion.search import Plan
@@ -169,6 +169,7 @@ class Pipeline:
         self._staged: dict[Any, tuple[Unit, Trace]] = {}
         self._answers: dict[tuple[str, bool], dict[Any, OperandLocations | None]] = {}
         self._stage_rules: dict[tuple[str, bool, bool], tuple[RuleDecl, ...]] = {}
+        self._alternatives: dict[tuple[bool, frozenset[str]], bool] = {}
         if before is not None:
             self._take_over(before)
 
@@ -338,11 +339,13 @@ class Pipeline:
         self, plans: Sequence[Fused], modules: Sequence[Module], options: Options, trace: Trace
     ) -> list[Module]:
         """The programs, with alternatives in place of kernels where these are predicted to take less time."""
-        stage = self.library.fusing_stage or ""
-        if not any(rule.alternative for rule in self._rules(stage, options.strict)):
-            return list(modules)
-        kernels = [planned_kernels(fused.plan, self.library) for fused in plans]
+        kernels = [
+            [kernel for kernel in planned_kernels(fused.plan, self.library) if self._has_alternatives(kernel, options)]
+            for fused in plans
+        ]
         distinct = {kernel.key: kernel.module for planned in kernels for kernel in planned}
+        if not distinct:
+            return list(modules)
         tried = Trace()
         others = self._cheaper(distinct, options, tried)
         better = list(modules)
@@ -352,6 +355,16 @@ class Pipeline:
                 better[k] = rewritten(plans[k].plan, planned, others)
                 trace.take_over(tried, [module.name for module in taken], modules[k].name)
         return better
+
+    def _has_alternatives(self, kernel: PlannedKernel, options: Options) -> bool:
+        """Is there an alternative that could apply to a kernel?"""
+        operators = frozenset(node.op for node in kernel.module.nodes)
+        asked = (options.strict, operators)
+        if asked not in self._alternatives:
+            possible = self._rules(self.library.fusing_stage or "", options.strict)
+            rules, _ = relevant_rules(self.library, possible, operators)
+            self._alternatives[asked] = any(rule.alternative for rule in rules)
+        return self._alternatives[asked]
 
     def _cheaper(self, kernels: Mapping[Any, Module], options: Options, trace: Trace) -> dict[Any, Module]:
         """Of kernels at the fusing stage, by key, those that alternatives are better than: what these make of them."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,8 @@ from fused import kernels_of, plan_of, stored_because
 from support import check_every_stage, check_last_stage, differences, inputs_and_reference, load, shipped
 
 from genrw.authoring.rulesets import load_library
+from genrw.engine.egraph.stage import EGraphSnapshot, StageEngine
+from genrw.engine.ir.nodes import Module
 from genrw.engine.library.gather import build_library
 from genrw.engine.library.library import Library
 from genrw.grammar.diagnostics import GenrwError
@@ -451,6 +455,25 @@ def test_an_alternative_that_takes_longer_is_not_taken(tmp_path: Path) -> None:
     text = "x = @param:x -> float{8}\ny = exp(x)\nz = neg(y)\n@return(z)\n"
     plain, own = (load(text, library=each).lower("final") for each in (None, library))
     assert str(own) == str(plain)
+
+
+def test_alternatives_are_tried_on_kernels_that_have_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that no alternative could match goes into no e-graph for it."""
+    tried: list[frozenset[str]] = []
+    run = StageEngine.run
+
+    def noted(engine: StageEngine, modules: Sequence[Module], *rest: Any) -> EGraphSnapshot:
+        if engine.stage == "fuse" and any(m.name.startswith("alternative") for m in modules):
+            tried.extend(frozenset(node.op for node in m.nodes) for m in modules)
+        return run(engine, modules, *rest)
+
+    monkeypatch.setattr(StageEngine, "run", noted)
+    text = (
+        "x = @param:x -> float{64, 1000}\ny = @param:y -> float{7, 9}\n"
+        "s = reduce_sum[axes={1}](x)\nz = exp(y)\n@return(s, z)\n"
+    )
+    load(text, library=build_library(shipped().files)).lower("fuse")
+    assert ["reduce_sum" in operators for operators in tried] == [True]
 
 
 @pytest.mark.parametrize("lens", ["{65536, 1000}", "{1048576, 64}", "{3, 262144}", "{16, 8192, 16}"])
