@@ -164,11 +164,11 @@ def _copied(module: Module) -> Module:
 
 def distinct_names(names: Iterable[str]) -> tuple[str, ...]:
     """The names, those met again with a number behind them."""
-    found: list[str] = []
+    found: dict[str, None] = {}
     for wanted in names:
         name, count = wanted, 0
         while name in found:
             count += 1
             name = f"{wanted}_{count}"
-        found.append(name)
+        found[name] = None
     return tuple(found)
