@@ -465,8 +465,16 @@ class _Printer:
             item = stack.pop()
             if id(item.node) not in needed:
                 needed[id(item.node)] = item
-                stack.extend(o for o in item.operands if o.cheap)
+                stack.extend(o for o in self._written(item) if o.cheap)
         return [p for p in self.placement.nodes if id(p.node) in needed]
+
+    def _written(self, item: Placed) -> list[Placed]:
+        """The operands that a value's text is made of: some operators take others for their sizes only."""
+        operator = self.library.operator(item.node.op)
+        emit = operator.decl.emit
+        if emit is None or operator.variadic is not None:
+            return item.operands
+        return [o for i, o in enumerate(item.operands) if operator.operand(i).name in emit]
 
     def _element(self, item: Placed, depth: int, inside: set[int]) -> None:
         node = item.node
