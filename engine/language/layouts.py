@@ -149,12 +149,14 @@ def composed(outer_lens: Ints, outer_strides: Ints, lens: Ints, strides: Ints, o
 
 
 def pieces_of(lens: Ints, strides: Ints, shape: Ints) -> tuple[tuple[Ints, Ints], ...]:
-    """For each dimension of `shape`, [lens, strides] of a layout of as many elements; empty where they do not nest."""
+    """For each dimension of `shape`, [lens, strides] of a layout of as many elements, neighbours joined where one walk
+    covers both; empty where they do not nest."""
     packed = tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
     found = compose(lens, strides, shape, packed, 0)
     if not found:
         return ()
-    return tuple((tuple(n for n, _ in p), tuple(s for _, s in p)) for p in found[0])
+    joined = (merged(tuple(n for n, _ in p), tuple(s for _, s in p)) for p in found[0])
+    return tuple((tuple(n for n, _ in p), tuple(s for _, s in p)) for p in joined)
 
 
 def layout_along(lens: Ints, strides: Ints, shape: Ints, dims: Ints) -> tuple[Ints, ...]:
@@ -171,16 +173,6 @@ def _unused(name: str, names: Sequence[str]) -> str:
     while name in names:
         name += "_"
     return name
-
-
-def tile_factor(length: int, limit: int) -> int:
-    """A divisor of a length up to a limit, made of small primes: the extent of a tile along an axis."""
-    factor = 1
-    while True:
-        prime = next((p for p in (2, 3, 5, 7, 11) if length % (factor * p) == 0 and factor * p <= limit), None)
-        if prime is None:
-            return factor
-        factor *= prime
 
 
 LAYOUT_FUNCTIONS: dict[str, Function] = {
@@ -230,11 +222,6 @@ LAYOUT_FUNCTIONS: dict[str, Function] = {
             "is_number(value: any) -> bool",
             lambda value: isinstance(value, (int, float)),
             "Whether a constant is one number for all elements.",
-        ),
-        declare(
-            "tile_factor(length: int, limit: int) -> int",
-            tile_factor,
-            "A divisor of a length up to a limit, made of the primes up to 11.",
         ),
         declare(
             "numbered(name: string, i: int) -> string",

@@ -50,7 +50,7 @@ ROLES = {
 
 PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "fold": (("operand",), ("operand",)),
-    "index_map": (("operand",), ("scattered",)),
+    "index_map": (("operand",), ("scattered",), ("attribute",)),
     "element": (("operand",), ("operand",)),
     "made": (("operand",), ("operand",)),
     "place": (("element", "in_row", "elsewhere"),),

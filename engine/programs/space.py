@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import prod
 
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module, Node
-from genrw.engine.ir.types import Type
+from genrw.engine.ir.types import Type, packed_strides
 from genrw.engine.language.functions import broadcast_lens
-from genrw.engine.language.layouts import kept_groups
+from genrw.engine.language.layouts import kept_groups, merged, pieces_of
 from genrw.engine.library.context import LazyRecord
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import element_type
@@ -33,7 +35,7 @@ def with_space(module: Module, library: Library) -> Module:
         return module
     rows = _rows(module, library)
     if not rows:
-        return replace(module, space=_result_lens(module))
+        return replace(module, space=_joined(_result_lens(module), module, library))
     first = rows[0]
     groups = kept_groups(first.lens, first.axes)
     others = [r for r in rows if kept_groups(r.lens, r.axes) != groups]
@@ -100,6 +102,22 @@ def _result_lens(module: Module) -> tuple[int, ...]:
     return lens
 
 
+def _joined(lens: tuple[int, ...], module: Module, library: Library) -> tuple[int, ...]:
+    """A shape's elements along as few axes as the operators allow that move neighbours apart; the shape itself where their
+    axes do not nest, or without any."""
+    sizes = {prod(lens), 1}
+    layouts = [_layout(node, library) for node in _scattering(module, library) if node.type.elements == prod(lens)]
+    for layout in layouts:
+        inner = 1
+        for length, _ in reversed(merged(*layout) if layout else ()):
+            inner *= length
+            sizes.add(inner)
+    ends = sorted(sizes, reverse=True)
+    if not all(layouts) or len(ends) < 3 or any(a % b for a, b in pairwise(ends)):
+        return lens
+    return tuple(a // b for a, b in pairwise(ends))
+
+
 def _stored(node: Node) -> Node:
     """The tensor behind a result: what is copied or stored, or the result itself."""
     return node.operands[0] if node.type.sort == "effect" and node.operands else node
@@ -107,8 +125,8 @@ def _stored(node: Node) -> Node:
 
 SPACE_MEMBERS = frozenset(
     {"views", "view_type"}
-    | {"lens", "axes", "n", "rows", "elements", "bytes", "read", "inputs", "folds", "passes", "scattered", "operations"}
-    | {"item", "wide", "min_stride", "fast"}
+    | {"lens", "axes", "n", "rows", "elements", "bytes", "read", "inputs", "folds", "passes", "scattered", "turned"}
+    | {"operations", "item", "wide", "min_stride", "fast"}
 )
 """What rules may ask of a kernel's space."""
 
@@ -118,7 +136,8 @@ def space_record(module: Module, library: Library) -> LazyRecord:
 
     lens, axes; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least,
     of which `read`; `inputs`, the number of parameters; `operations` per element; `folds`, their number; `passes` over a row that is
-    not kept; `scattered`, the operators whose neighbouring results lie apart in their operands; `item`, the bytes of
+    not kept; `scattered`, the operators whose neighbouring results lie apart in their operands; `turned`, the axis along
+    which neighbours lie together there, -1 without such operators or with rows; `item`, the bytes of
     the smallest element type read or written, `wide` those of the largest; `views`, the shapes of what the only fold
     multiplies before it adds up, and `view_type`, their element type; `min_stride`, the least distance of
     neighbours along a row in any parameter; `fast`, whether the last axis longer than 1 is part of the row.
@@ -139,7 +158,8 @@ def space_record(module: Module, library: Library) -> LazyRecord:
             "inputs": lambda: sum(1 for p in module.parameters if p.type.sort == "tensor"),
             "folds": lambda: _count(module, library, "fold"),
             "passes": lambda: _passes(module, library, prod(lens)),
-            "scattered": lambda: sum(1 for node in module.nodes if _scatters(node, library)),
+            "scattered": lambda: len(_scattering(module, library)),
+            "turned": lambda: _turned(module, lens, library) if not axes else -1,
             "operations": lambda: _count(module, library, "pointwise"),
             "views": lambda: tuple(view.type.lens for view in _views(module, library)),
             "view_type": lambda: _common_type(_views(module, library)),
@@ -182,10 +202,42 @@ def _passes(module: Module, library: Library, elements: int) -> int:
     return folds + any(_stored(n).type.elements == elements for n in module.root.operands)
 
 
+def _scattering(module: Module, library: Library) -> list[Node]:
+    """The operators that move elements so that neighbours in the result lie apart in the operand."""
+    return [node for node in module.nodes if _scatters(node, library)]
+
+
 def _scatters(node: Node, library: Library) -> bool:
-    """Does the node move elements so that neighbours in its result lie apart in its operand?"""
     operator = library.operator(node.op)
-    return operator.role == "index_map" and "scattered" in operator.decl.role_parts
+    if operator.role != "index_map" or "scattered" not in operator.decl.role_parts:
+        return False
+    layout = _layout(node, library)
+    return layout is None or any(stride != 1 for _, stride in merged(*layout)[-1:])
+
+
+def _layout(node: Node, library: Library) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Lengths and strides in the operand of an operator that says how it orders its axes."""
+    parts = library.operator(node.op).decl.role_parts
+    if len(parts) < 3:
+        return None
+    operand, order = node.operands[library.part(node.op, 0)], node.attribute(parts[2])
+    packed = packed_strides(operand.type.lens)
+    return tuple(operand.type.lens[d] for d in order), tuple(packed[d] for d in order)
+
+
+def _turned(module: Module, lens: tuple[int, ...], library: Library) -> int:
+    """The axis along which neighbours lie together in the operands of most operators that scatter, by bytes; where none
+    says so, the one before the last; -1 without such operators."""
+    scattering = _scattering(module, library)
+    if not scattering or len(lens) < 2:
+        return -1
+    found: Counter[int] = Counter()
+    for node in scattering:
+        layout = _layout(node, library) if node.type.elements == prod(lens) else None
+        pieces = pieces_of(*layout, lens) if layout else ()
+        along = [d for d, piece in enumerate(pieces[:-1]) if merged(*piece) == ((lens[d], 1),)]
+        found.update({d: _itemsize(node.type.dtype) for d in along})
+    return max(found, key=lambda d: (found[d], d), default=len(lens) - 2)
 
 
 def _min_stride(module: Module, lens: tuple[int, ...], axes: tuple[int, ...]) -> int:

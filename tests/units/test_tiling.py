@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, prod
+from math import ceil, gcd, prod
 
 import pytest
 from stages import assert_right, at, found
@@ -22,18 +22,18 @@ def transposed(*lens: int) -> str:
     [
         ((128, 64), (64, 64)),
         ((64, 4096), (64, 64)),
-        ((56, 640), (56, 64)),
-        ((8, 4096), (8, 512)),
-        ((3, 48, 100), (48, 64)),
+        ((56, 640), (64, 64)),
+        ((8, 4096), (8, 256)),
+        ((3, 48, 100), (64, 64)),
         ((67, 131), (64, 64)),
         ((13, 64), (16, 64)),
-        ((2, 2, 4096), (2, 2048)),
+        ((2, 2, 4096), (2, 1024)),
     ],
 )
 def test_tile_config(lens: tuple[int, ...], tile: tuple[int, int]) -> None:
-    """Divisors made of small primes: rows up to 64, columns up to 4096 elements in all; powers of two where these are too
-    short, or no multiple of 8. A workgroup for each tile, the last ones cut."""
-    lowered = at("lanewise", transposed(*lens), schedule={"algo": "tile"})
+    """Sides of 64 elements and more, or as long as a short axis, in all as many as keep a workgroup busy. A workgroup for
+    each tile, the last ones cut."""
+    lowered = at("lanewise", transposed(*lens), schedule={"algo": "tile", "rows": tile[0], "columns": tile[1]})
     config = found(lowered, "tile_index")[0]
     assert (config.attribute("rows"), config.attribute("columns")) == tile
     schedule = lowered.modules[0].schedule
@@ -55,6 +55,54 @@ def test_no_tile_of_a_single_row_or_column(lens: tuple[int, int]) -> None:
 )
 def test_no_tile_without_a_transposed_operand(text: str) -> None:
     assert {s["algo"] for s in schedules(text)} == {"flat"}
+
+
+MOVED = {
+    "channels last": ("{2, 72, 8, 24}", "{0, 2, 3, 1}", (2, 192, 72), 1),
+    "channels first": ("{2, 8, 24, 72}", "{0, 3, 1, 2}", (2, 72, 192), 1),
+    "ends swapped": ("{72, 2, 136}", "{2, 1, 0}", (136, 2, 72), 0),
+    "heads apart": ("{2, 64, 3, 72}", "{0, 3, 2, 1}", (2, 72, 3, 64), 1),
+    "of ones": ("{1, 72, 1, 80}", "{0, 2, 3, 1}", (80, 72), 0),
+}
+
+
+@pytest.mark.parametrize("case", MOVED)
+@pytest.mark.parametrize(("type_", "widest"), [("int8", 16), ("half", 8), ("float", 4), ("double", 2)])
+def test_both_sides_of_a_tile_are_read_and_written_by_wide_accesses(case: str, type_: str, widest: int) -> None:
+    """Axes that move together are one; the other side of the tile may be any axis."""
+    lens, permutation, space, turned = MOVED[case]
+    text = f"x = @param:x -> {type_}{lens}\nt = transpose[permutation={permutation}](x)\nr = add(t, t)\n@return(r)"
+    tile = {"algo": "tile", "rows": 64, "columns": 64, "block_size": 256}
+    module = at("final", text, schedule=tile).modules[0]
+    assert module.space == space
+    accesses = [n for n in module.nodes if n.op.startswith("vector_")]
+    assert [n.attribute("vector") for n in accesses] == [gcd(space[turned], widest), gcd(space[-1], widest)]
+    assert sum(n.op == "lds_allocate" for n in module.nodes) == 1
+    assert_right(text, schedule=tile)
+
+
+@pytest.mark.parametrize(
+    ("lens", "widths"), [((66, 68), (4, 2)), ((67, 72), (8, 1)), ((80, 65), (1, 8)), ((196, 64), (8, 4))]
+)
+def test_a_side_of_a_tile_is_as_wide_as_divides_its_axis(lens: tuple[int, int], widths: tuple[int, int]) -> None:
+    """A cut tile exists chunk by chunk: no element is asked for by itself."""
+    written, read = widths
+    text = transposed(*lens).replace("-> ", "-> half")
+    tile = {"algo": "tile", "rows": 64, "columns": 64, "block_size": 256}
+    nodes = at("final", text, schedule=tile).modules[0].nodes
+    accesses = {n.op.split("_")[1]: n.attribute("vector") for n in nodes if n.op.startswith("vector_")}
+    assert accesses == {"read": read, "write": written}
+    assert_right(text, schedule=tile)
+
+
+@pytest.mark.parametrize("permutation", ["{0, 2, 1, 3}", "{2, 0, 1, 3}", "{1, 2, 0, 3}"])
+def test_what_stays_together_needs_no_tile(permutation: str) -> None:
+    """The last axis stays where it is: each access is of neighbours on both sides."""
+    text = f"x = @param:x -> half{{6, 10, 14, 16}}\nt = transpose[permutation={permutation}](x)\nr = exp(t)\n@return(r)"
+    assert {s["algo"] for s in schedules(text)} == {"flat"}
+    lowered = at("final", text, schedule={"vector": 8, "share": 8})
+    assert {n.attribute("vector") for n in lowered.modules[0].nodes if n.op.startswith("vector_")} == {8}
+    assert_right(text, schedule={"vector": 8, "share": 8})
 
 
 def test_tile_fits_into_workgroup_memory() -> None:

@@ -11,24 +11,24 @@
 GEN_KERNEL(1024)
 test(const float* __restrict__ x, const float* __restrict__ y, float* __restrict__ z_output)
 {
-    const int idiv = gen::local_id() / 64;
-    const int imod = gen::local_id() % 64;
+    const int first = (gen::local_id() % 16) * 4;
+    const int idiv = gen::local_id() / 16;
     const int idiv2 = gen::workgroup_id() / 32;
     const int imod2 = gen::workgroup_id() % 32;
-    const int base3 = idiv * 2048 + imod + idiv2 * 131072 + imod2 * 64;
+    const int base3 = first + idiv * 2048 + idiv2 * 131072 + imod2 * 64;
     GEN_LDS(float, lds, 4160);
-    const auto x_in = gen::strided_load<4, 16384, 1>(x, imod + idiv * 1024 + idiv2 * 64 + imod2 * 65536);
-    const auto y_in = gen::strided_load<4, 32768, 1>(y, base3);
+    const auto x_in = gen::strided_load<4, 4096, 4>(x, first + idiv * 1024 + idiv2 * 64 + imod2 * 65536);
+    const auto y_in = gen::strided_load<4, 4096, 4>(y, base3);
     GEN_UNROLL
     for (int i = 0; i < 4; ++i) {
-        lds[idiv * 65 + imod + i * 1040] = x_in[i];
+        lds[first + idiv * 65 + i] = x_in[i];
     }
     gen::barrier();
     gen::array<float, 4> z;
     GEN_UNROLL
     for (int i = 0; i < 4; ++i) {
-        const float t = lds[idiv + imod * 65 + i * 16];
+        const float t = lds[first * 65 + idiv + i * 65];
         z[i] = t + y_in[i];
     }
-    gen::strided_store<4, 32768, 1>(z_output, base3, z);
+    gen::strided_store<4, 4096, 4>(z_output, base3, z);
 }
