@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.library.library import Library
 
-
 _VALUE = 2
 """The part of a write that says what is written."""
 
@@ -149,7 +148,9 @@ def _choose_cheap(order: Sequence[Placed]) -> None:
     """Indices and what compares them are cheap, but for arrays of them that are needed as a whole."""
     for item in order:
         is_simple = item.node.type.sort == "index" or _is_condition(item)
-        item.cheap = item.wide and is_simple and not any(u.takes_whole and u.gathered in (None, item) for u in item.users)
+        item.cheap = (
+            item.wide and is_simple and not any(u.takes_whole and u.gathered in (None, item) for u in item.users)
+        )
 
 
 def _is_condition(item: Placed) -> bool:

@@ -631,9 +631,7 @@ class _Printer:
         env = {
             **self._attribute_texts(node),
             **{
-                operator.operand(i).name: self._typed(
-                    o, None if o is item.gathered else inside, operator, outer
-                )
+                operator.operand(i).name: self._typed(o, None if o is item.gathered else inside, operator, outer)
                 for i, o in enumerate(item.operands)
                 if operator.variadic is None or i < len(operator.fixed)
             },

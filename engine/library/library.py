@@ -208,14 +208,12 @@ class Target:
         return self.values[name]
 
 
-def _is_constant(expr: Expr) -> bool:
-    """Is an expression a constant, or a list of such?"""
-    return isinstance(expr, Const) or (isinstance(expr, ListExpr) and all(map(_is_constant, expr.items)))
-
-
-def _constant(expr: Expr) -> Any:
-    """The value of a constant, or of a list of such."""
-    return tuple(map(_constant, expr.items)) if isinstance(expr, ListExpr) else expr.value  # type: ignore[attr-defined]
+def _constant(expr: Expr | None) -> Any:
+    """The value of a constant, or of a list of such; None of all else."""
+    if isinstance(expr, ListExpr):
+        values = tuple(map(_constant, expr.items))
+        return None if None in values else values
+    return expr.value if isinstance(expr, Const) else None
 
 
 def _unscheduled(listing: Span, name: str) -> GenrwError:
@@ -378,7 +376,7 @@ class Library:
     def schedule_defaults(self) -> Mapping[str, Any]:
         """What entries of a schedule are where it does not say: the constant defaults of kernels' attributes."""
         declared = [a for op in self.kernel_operators for a in op.decl.attributes]
-        return {a.name: _constant(a.default) for a in declared if a.default is not None and _is_constant(a.default)}
+        return {a.name: value for a in declared if (value := _constant(a.default)) is not None}
 
     def told_schedule(self, schedule: Mapping[str, Any]) -> dict[str, Any]:
         """A schedule without the entries that say what they are by default."""
