@@ -55,7 +55,15 @@ _NESTED = ("{{1}, {2}}", "{{}, {}}", "{float, {4}}", "{4, {4}}", "{a=1}", "{{a=1
 _VALUES = (*_NUMBERS, *_WORDS, *_LISTS, *_NESTED, f"{{{2**63}}}", f"{{{2**64 - 1}}}", f"{{{2**62}}}")
 _USUAL = {
     **{"int": "1", "ints": "{0, 1}", "axes": "{1}", "axis": "0", "float": "1.0", "bool": "true", "dtype": "float"},
-    **{"monoid": "sum", "shape": "{float, {4}}", "string": "a", "name": "a", "module": "m", "any": "1"},
+    **{
+        "monoid": "sum",
+        "instruction": "mma_m16n8k16_f16",
+        "shape": "{float, {4}}",
+        "string": "a",
+        "name": "a",
+        "module": "m",
+        "any": "1",
+    },
 }
 
 

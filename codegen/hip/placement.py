@@ -23,7 +23,7 @@ class Placed:
     """A node with its place. `wide`: one value for each element of the share, computed in a share loop.
     `cheap`: computed anew wherever it is needed, never kept. `loop`: the pass it lives in, None outside.
     `repeats`: what it computes once more, in a later share loop.
-    `gathers`: an effect in a share loop that takes an array as a whole, the one `gathered`, some elements of it at a time; of
+    `gathers`: an effect in a share loop that takes an array as a whole, operand number `gathered`, some elements of it at a time; of
     other arrays, indices and conditions, it takes the last of these elements'."""
 
     node: Node
@@ -37,7 +37,7 @@ class Placed:
     users: list[Placed] = field(default_factory=list)
     operands: list[Placed] = field(default_factory=list)
     repeats: Placed | None = None
-    gathered: Placed | None = None
+    gathered: int | None = None
 
     @property
     def takes_whole(self) -> bool:
@@ -133,7 +133,7 @@ def _classify(item: Placed, library: Library) -> None:
         item.wide = False
     elif node.type.sort == "effect":
         item.gathers = "in_chunks" in operator.decl.role_parts
-        item.gathered = item.operands[library.part(node.op, _VALUE)] if item.gathers else None
+        item.gathered = library.part(node.op, _VALUE) if item.gathers else None
         item.wide = item.gathers or any(o.node.type.sort == "index" for o in arrays)
     else:
         item.wide = bool(node.type.size) and (bool(arrays) or is_leaf)
@@ -148,9 +148,12 @@ def _choose_cheap(order: Sequence[Placed]) -> None:
     """Indices and what compares them are cheap, but for arrays of them that are needed as a whole."""
     for item in order:
         is_simple = item.node.type.sort == "index" or _is_condition(item)
-        item.cheap = (
-            item.wide and is_simple and not any(u.takes_whole and u.gathered in (None, item) for u in item.users)
-        )
+        item.cheap = item.wide and is_simple and not any(_takes_whole(u, item) for u in item.users)
+
+
+def _takes_whole(user: Placed, item: Placed) -> bool:
+    """Does a user need all elements of an item at a time?"""
+    return user.takes_whole and (user.gathered is None or user.operands[user.gathered] is item)
 
 
 def _is_condition(item: Placed) -> bool:

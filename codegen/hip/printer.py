@@ -389,14 +389,18 @@ class _Printer:
             wide = [p for p in items if p.level == level and p.wide]
             ending = [f for f in folds if self._fold_level(f) == level]
             of_elements = [f for f in ending if self._folds_elements(f)]
-            for size in dict.fromkeys(map(_share_of, [*wide, *of_elements])):
-                beside = [p for p in wide if _share_of(p) == size]
-                folded = [f for f in of_elements if _share_of(f) == size]
+            for size in dict.fromkeys(map(self._share_of, [*wide, *of_elements])):
+                beside = [p for p in wide if self._share_of(p) == size]
+                folded = [f for f in of_elements if self._share_of(f) == size]
                 if folded or any(not p.cheap for p in beside):
                     self._share_loop(beside, folded, depth, size)
             for fold in ending:
                 if not self._folds_elements(fold):
                     self._accumulate(fold, depth, "")
+
+    def _share_of(self, item: Placed) -> int:
+        """How many elements of a share an item takes or gives; the kernel's share where one value stands for all."""
+        return item.node.type.size or max((o.node.type.size for o in item.operands), default=0) or self.placement.share
 
     def _fold_level(self, fold: Placed) -> int:
         """The level behind which a fold takes its operands: all of them as a whole, if it adds by itself."""
@@ -631,7 +635,7 @@ class _Printer:
         env = {
             **self._attribute_texts(node),
             **{
-                operator.operand(i).name: self._typed(o, None if o is item.gathered else inside, operator, outer)
+                operator.operand(i).name: self._typed(o, None if i == item.gathered else inside, operator, outer)
                 for i, o in enumerate(item.operands)
                 if operator.variadic is None or i < len(operator.fixed)
             },
@@ -757,11 +761,6 @@ def _chooses(means: Expr | None) -> bool:
     return isinstance(means, IfElse) and all(
         isinstance(e, Name) for e in (means.condition, means.then, means.otherwise)
     )
-
-
-def _share_of(item: Placed) -> int:
-    """How many elements of a share an item takes or gives."""
-    return item.node.type.size or max((o.node.type.size for o in item.operands), default=0)
 
 
 def _share_head(size: int) -> str:

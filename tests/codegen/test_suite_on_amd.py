@@ -18,7 +18,6 @@ NARROW = {
     "pad_add_f32_8190x8190": "rows begin one element past a multiple of four",
     "sum_first_f16_8192x50257_to_f32": "columns of misaligned rows",
     "transpose_add_f16_8191x4099": "rows and columns of odd lengths",
-    "transpose_add_f32_8192x8192": "tiles are read and written an element at a time",
     "variance_f32_4097x8191": "the ends of misaligned rows",
 }
 _LOAD = re.compile(r"\b(?:global|flat|buffer)_load_(\w+)")
