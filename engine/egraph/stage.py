@@ -403,7 +403,7 @@ class StageEngine:
             self._pop()
         if self._copied is None:
             current = self.encodings.current() if self._lost else ()
-            self._declare([c for c in self._lost if c in current and c.widest <= NARROW])
+            self._declare([candidate for candidate in self._lost if candidate in current])
             self._lost = []
             self._run(egg.Push(1))
             self._copied = self.declared.copy()
@@ -411,7 +411,7 @@ class StageEngine:
 
     def _pop(self) -> None:
         """Go back to the copy that was made before the first run. Rules declared since are declared again before the next
-        copy, which then has them, but for those of many operands: few programs need these."""
+        copy, which then has them."""
         if self._copied is not None:
             self._run(egg.Pop(self.encodings.spans(NOWHERE), 1))
             self._lost = self.declared.beyond(self._copied)
@@ -487,8 +487,8 @@ class StageEngine:
         sp = self.encodings.spans(NOWHERE)
         commands = []
         for table, lines in rows.items():
-            with open(os.path.join(self.folder, table), "wb", buffering=0) as file:
-                file.write("".join(lines).encode())
+            with open(os.path.join(self.folder, table), "w", encoding="utf-8") as file:
+                file.writelines(lines)
             commands.append(egg.Input(sp, table, table))
         self._run(*commands)
 
@@ -744,7 +744,7 @@ class StageEngine:
 def _memory() -> int:
     """The bytes of memory that the process has now; where the system does not tell, the most that it had."""
     try:
-        with open("/proc/self/statm", "rb", buffering=0) as file:
+        with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * resource.getpagesize()
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
