@@ -7,7 +7,7 @@ never met again, because no later run has terms in the same contexts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from genrw.engine.egraph.bindings import egg
@@ -16,11 +16,11 @@ CLEAR = "clear"
 """The ruleset that empties an e-graph."""
 
 
-def clearing(functions: Mapping[str, int], relations: Mapping[str, int], but: Collection[str], sp: Any) -> list[Any]:
-    """The rules of it, for tables by name with the numbers of their columns, `but` those; a function's value is none."""
+def clearing(functions: Mapping[str, int], relations: Mapping[str, int], sp: Any) -> list[Any]:
+    """The commands that declare it, for tables by name with the numbers of their columns; a function's value is none."""
     tables = [*((name, count, True) for name, count in functions.items())]
     tables += ((name, count, False) for name, count in relations.items())
-    return [_deletion(*table, sp) for table in tables if table[0] not in but]
+    return [egg.AddRuleset(sp, CLEAR), *(_deletion(*table, sp) for table in tables)]
 
 
 def _deletion(name: str, columns: int, is_function: bool, sp: Any) -> Any:

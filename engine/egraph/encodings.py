@@ -1,23 +1,20 @@
-"""The rules of a library as egglog commands, encoded when they can first match and kept for the engines of other programs."""
+"""The rules of a library as egglog commands, encoded when first declared and kept for the engines of other programs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from operator import lt
 from typing import Any
 
-from genrw.engine.egraph.candidates import Candidate, Terms, made, matched
-from genrw.engine.egraph.encode import TYPE, Encoded, Spans, constructor, encode
+from genrw.engine.egraph.encode import ASKING, TYPE, Encoded, Spans, constructor, encode
 from genrw.engine.egraph.operand_types import Piece
-from genrw.engine.egraph.operator_facts import RANGE_FACTS, encode_facts, facts_together
+from genrw.engine.egraph.operator_facts import RANGE_FACTS, encode_facts
 from genrw.engine.egraph.relevance import built_operators
 from genrw.engine.language.expr import member_uses
 from genrw.engine.library.arities import NARROW, Arities, rest_counts
 from genrw.engine.library.library import Library, Operator
 from genrw.engine.library.variants import leaves, nodes, spelled
-from genrw.grammar.expr_tree import Expr
 from genrw.grammar.rw_tree import NumberPattern, RuleDecl
 from genrw.grammar.source import NOWHERE
 
@@ -32,9 +29,9 @@ _GAP = 1 << 10
 
 @dataclass(frozen=True)
 class Needed:
-    """The rules that an e-graph may come to need, and the numbers of operands for which it needs tables then."""
+    """Encoded rules, and the numbers of operands for which an e-graph that runs them needs tables."""
 
-    candidates: tuple[Candidate, ...]
+    encoded: tuple[Encoded, ...]
     arities: frozenset[int]
 
 
@@ -58,9 +55,9 @@ class Encodings:
         self._operator_places = {name: place for place, name in enumerate(library.operators)}
         placed = before._places if before is not None else {}
         self._places: dict[str, int] = _placed(library.rules, len(self._operator_places), placed)
-        self._rules: dict[Any, tuple[Candidate, ...]] = {}
-        self._facts: dict[str, tuple[Candidate, ...]] = {}
-        self._pieces: dict[Piece, Candidate] = {}
+        self._rules: dict[Any, tuple[Encoded, ...]] = {}
+        self._facts: dict[str, tuple[Encoded, ...]] = {}
+        self._pieces: dict[Piece, Encoded] = {}
         self.edited = before is not None
         self._origins = {rule.name: rule for rule in library.rules}
         if before is not None:
@@ -77,14 +74,14 @@ class Encodings:
             and (origin is rule or (origin.wording == rule.wording and origin == rule))
         }
         self._origins |= same
-        self._rules = {key: found for key, found in before._rules.items() if key[0] in same}
+        self._rules = {key: encoded for key, encoded in before._rules.items() if key[0] in same}
         numbers = {number for name in same for number in _numbers(self._places[name])}
         self.keys = {number: key for number, key in before.keys.items() if number in numbers}
         self.builds = {number: before.builds[number] for number in self.keys}
 
-    def current(self) -> set[Candidate]:
-        """All that there are of rules of the library."""
-        return {c for several in (*self._rules.values(), *self._facts.values(), self._pieces.values()) for c in several}
+    def current(self) -> set[Encoded]:
+        """All that are encoded and that rules of the library have."""
+        return {e for several in (*self._rules.values(), *self._facts.values(), self._pieces.values()) for e in several}
 
     def origin(self, rule: RuleDecl) -> RuleDecl:
         """The rule as it was when it was encoded: its text may have stood elsewhere."""
@@ -92,70 +89,54 @@ class Encodings:
 
     def needed(self, rules: Iterable[RuleDecl], operators: frozenset[str], arities: Arities) -> Needed:
         """What an e-graph needs to run rules, on terms of some numbers of operands; `operators` can appear."""
-        found = tuple(self._of(rules, arities, operators))
-        widths = arities.all(self.library, operators).union(range(NARROW + 1), *(c.arities for c in found))
-        return Needed(found, widths)
+        encoded = tuple(self._of(rules, arities, operators))
+        widths = arities.all(self.library, operators).union(range(NARROW + 1), *(e.arities for e in encoded))
+        return Needed(encoded, widths)
 
-    def of_piece(self, piece: Piece) -> Candidate:
-        """What states the types of a piece of operands."""
-        if piece not in self._pieces:
-            rule = piece.rule(constructor(piece.arity), for_arity(RULES, piece.arity), TYPE, self.spans(NOWHERE))
-            encoded = Encoded(rule.rule.name, piece.number, [rule])
-            needs = (Terms(None, piece.arity),)
-            self._pieces[piece] = Candidate(encoded.key, encoded.number, needs, (), lambda: encoded)
-        return self._pieces[piece]
-
-    def _of(self, rules: Iterable[RuleDecl], arities: Arities, operators: frozenset[str]) -> Iterator[Candidate]:
+    def _of(self, rules: Iterable[RuleDecl], arities: Arities, operators: frozenset[str]) -> list[Encoded]:
         """Rules, and the facts that they ask for."""
         rules = tuple(map(self.origin, rules))
-        for rule in rules:
-            yield from self._rule(rule, arities, operators)
+        encoded = [e for rule in rules for e in self._rule(rule, arities, operators)]
         if any(_uses_ranges(rule) for rule in rules):
-            for operator in self.library.operators.values():
-                if operator.name in operators:
-                    yield from self._facts_of(operator)
+            present = [o for o in self.library.operators.values() if o.name in operators]
+            encoded += [e for operator in present for e in self._facts_of(operator)]
+        return encoded + [self._types_of(piece) for piece in sorted({p for e in encoded for p in e.pieces})]
 
-    def _rule(self, rule: RuleDecl, arities: Arities, operators: frozenset[str]) -> Iterator[Candidate]:
+    def _rule(self, rule: RuleDecl, arities: Arities, operators: frozenset[str]) -> Iterator[Encoded]:
         for direction, counts in enumerate(rest_counts(rule, self.library, arities, operators)):
             for count in counts:
                 key = (rule.name, direction, count)
                 if key not in self._rules:
-                    self._rules[key] = tuple(self._variants(rule, direction, count))
+                    self._rules[key] = self._encoded(rule, direction, count)
                 yield from self._rules[key]
 
-    def _variants(self, rule: RuleDecl, direction: int, count: int) -> Iterator[Candidate]:
+    def _encoded(self, rule: RuleDecl, direction: int, count: int) -> tuple[Encoded, ...]:
         place = self._places[rule.name]
         number = _numbers(place)[direction]
         first = place * _DEMANDS_EACH + (2 * count + direction) * _ORDERS_EACH
+        encoded = []
         for i, variant in enumerate(spelled(rule, self.library, direction, count)):
             if number not in self.keys:
                 self.keys[number] = variant.key
                 self.builds[number] = built_operators(rule, variant.key, self.library)
             widest = max((len(node.operands) for node in nodes(variant.left)), default=0)
-            where = self.library, self.spans, for_arity(RULES, widest)
-            made_of = partial(encode, variant, first + i, number, *where, self.watched, self.recorded)
-            needs, makes = matched(variant, self.library), made(variant, self.library)
-            yield Candidate(variant.key, first + i, needs, makes, made_of)
+            ruleset = for_arity(RULES, widest)
+            kept = self.watched, self.recorded
+            encoded.append(encode(variant, first + i, number, self.library, self.spans, ruleset, *kept))
+        return tuple(encoded)
 
-    def _facts_of(self, operator: Operator) -> tuple[Candidate, ...]:
+    def _facts_of(self, operator: Operator) -> tuple[Encoded, ...]:
         name = operator.name
         if name not in self._facts:
             first = self._operator_places[name] * _DEMANDS_EACH
-            needs = (Terms(frozenset({name}), len(operator.decl.operands)),)
-            self._facts[name] = tuple(
-                Candidate(
-                    f"{name}.{next(iter(values))}",
-                    first + i,
-                    needs,
-                    (),
-                    partial(self._fact, operator, values, first + i),
-                )
-                for i, values in enumerate(facts_together(operator))
-            )
+            self._facts[name] = tuple(encode_facts(operator, first, self.library, self.spans, RULES))
         return self._facts[name]
 
-    def _fact(self, operator: Operator, values: dict[str, Expr], number: int) -> Encoded:
-        return encode_facts(operator, values, number, self.library, self.spans, RULES)
+    def _types_of(self, piece: Piece) -> Encoded:
+        if piece not in self._pieces:
+            rule = piece.rule(constructor(piece.arity), for_arity(RULES, piece.arity), TYPE, self.spans(NOWHERE))
+            self._pieces[piece] = Encoded(rule.rule.name, piece.number, [rule])
+        return self._pieces[piece]
 
 
 def _numbers(place: int) -> tuple[int, int]:
@@ -191,6 +172,12 @@ def for_arity(ruleset: str, arity: int) -> str:
     """The ruleset for terms of so many operands. Rules of many operands are slow even where they match nothing, so each
     arity above a few has rulesets of its own, that run only where there are such terms."""
     return ruleset if arity <= NARROW else f"{ruleset}{arity}"
+
+
+def rulesets(arities: Iterable[int]) -> list[str]:
+    """The rulesets for terms of some numbers of operands, those that ask among them."""
+    shared = dict.fromkeys(for_arity(RULES, arity) for arity in sorted(arities))
+    return [f"{name}{kind}" for name in shared for kind in ("", ASKING)]
 
 
 def _uses_ranges(rule: RuleDecl) -> bool:

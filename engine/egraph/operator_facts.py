@@ -16,17 +16,15 @@ RANGE_FACTS = ("lo", "hi", "pow2", "size")
 _TOGETHER = (("lo", "hi"), ("pow2", "size"))
 
 
-def facts_together(operator: Operator) -> list[dict[str, Expr]]:
-    """What an operator declares of its results: the expressions that one rule each derives, by the fact."""
-    declared = [{f: e for f in facts if (e := fact_expression(operator, f)) is not None} for facts in _TOGETHER]
-    return [values for values in declared if values]
-
-
-def encode_facts(
-    operator: Operator, values: dict[str, Expr], number: int, library: Library, spans: Spans, ruleset: str
-) -> Encoded:
-    """The rule that derives some of an operator's declared facts; `number` names its demands."""
-    return _FactEncoder(operator, values, number, library, spans, ruleset).encoded()
+def encode_facts(operator: Operator, number: int, library: Library, spans: Spans, ruleset: str) -> list[Encoded]:
+    """The rules that derive an operator's declared facts; demands are numbered from `number` on."""
+    encoded: list[Encoded] = []
+    for facts in _TOGETHER:
+        values = {f: e for f in facts if (e := fact_expression(operator, f)) is not None}
+        if values:
+            made = _FactEncoder(operator, values, number + len(encoded), library, spans, ruleset)
+            encoded.append(made.encoded())
+    return encoded
 
 
 def fact_expression(operator: Operator, fact: str) -> Expr | None:

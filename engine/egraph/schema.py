@@ -1,98 +1,72 @@
-"""What an e-graph has been given: tables, rules, members of classes. More is added when it is needed."""
+"""What an e-graph has been given: tables, rules, members of classes. More can be added, and rules can be left aside."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any
 
 from genrw.engine.egraph.bindings import egg
-from genrw.engine.egraph.candidates import Candidate
-from genrw.engine.egraph.encode import ASKING, Encoded, answer_table, demand_table
+from genrw.engine.egraph.encode import Encoded, answer_table, demand_table
+from genrw.engine.egraph.encodings import rulesets
 
 _DEAD_FOR_EACH = 1
-"""How many rules may be left aside for each that can run: copying an e-graph takes time for all of them."""
+"""How many rules may be left aside for each that runs: copying an e-graph takes time for all of them."""
 
 
 class Declared:
-    """The rules and tables that an e-graph has. Each rule has rulesets of its own, so that any of them can run together."""
+    """The rules that an e-graph has, and those of them that run.
 
-    def __init__(self, arities: frozenset[int]) -> None:
+    Rules that are `apart` have a ruleset each, so that an e-graph goes on without some; the others share one.
+    """
+
+    def __init__(self, arities: frozenset[int], apart: bool) -> None:
         """`arities` are the numbers of operands for which there are tables; the other `tables` go by name, with the numbers
-        of their columns; `cleared` are the tables that have a rule to empty them, `questions` how many numbers rules ask
-        about."""
-        self.arities = arities
+        of their columns."""
+        self.arities, self.apart = arities, apart
         self.classes: set[str] = set()
         self.named = False
         self.tables: dict[str, int] = {}
-        self.cleared: set[str] = set()
-        self.questions: set[int] = set()
-        self.encoded: dict[int, Encoded] = {}
-        self._rules: dict[Candidate, dict[str, str]] = {}
-        self._together: dict[tuple[str, ...], str] = {}
+        self._rules: dict[Encoded, dict[str, str]] = {}
+        self._generation = 0
 
-    def copy(self) -> Self:
-        """What there is by now, for an e-graph that goes back to it."""
-        other = type(self)(self.arities)
-        other.classes, other.named, other.cleared = set(self.classes), self.named, set(self.cleared)
-        other.questions = set(self.questions)
-        other.tables, other.encoded = dict(self.tables), dict(self.encoded)
-        other._rules, other._together = dict(self._rules), dict(self._together)
-        return other
+    def serves(self, encoded: Sequence[Encoded], arities: frozenset[int]) -> bool:
+        """Can rules be added to what there is, with few left aside?"""
+        total = len(self._rules.keys() | set(encoded))
+        return self.apart and arities <= self.arities and total <= (1 + _DEAD_FOR_EACH) * len(encoded)
 
-    def serves(self, current: Collection[Candidate]) -> bool:
-        """Are there few rules but the current ones?"""
-        dead = sum(candidate not in current for candidate in self._rules)
-        return bool(self._rules) and dead <= 1 + _DEAD_FOR_EACH * (len(self._rules) - dead)
-
-    def missing(self, candidates: Iterable[Candidate]) -> list[Candidate]:
-        """Those that are not declared yet, each once."""
-        return [c for c in dict.fromkeys(candidates) if c not in self._rules]
-
-    def beyond(self, other: Declared) -> list[Candidate]:
-        """The rules that there are here and not in another e-graph."""
-        return [c for c in self._rules if c not in other._rules]
-
-    def more(self, new: Sequence[Candidate], sp: Any) -> list[Any]:
-        """The commands that declare rules and what they need."""
-        encoded = [candidate.encoded for candidate in new]
-        commands = self._relations(encoded, sp)
-        for candidate in new:
-            commands += self._alone(candidate, sp)
+    def more(self, encoded: Sequence[Encoded], sp: Any) -> list[Any]:
+        """The commands that add what is missing; from now on these rules run and no others."""
+        commands = [*self._relations(encoded, sp)]
+        new = [e for e in encoded if e not in self._rules]
+        if not self.apart:
+            self._rules.update((e, {}) for e in new)
+            return [*commands, *(c for e in new for c in e.commands)]
+        for e in new:
+            commands += self._alone(e, sp)
+        self._generation += 1
+        for shared in rulesets(self.arities):
+            own = [alone[shared] for alone in map(self._rules.__getitem__, encoded) if shared in alone]
+            commands.append(egg.UnstableCombinedRuleset(sp, self.running(shared), [shared, *own]))
         return commands
 
-    @property
-    def combinations(self) -> int:
-        """How many rulesets there are that combine others."""
-        return len(self._together)
+    def running(self, shared: str) -> str:
+        """The name of the ruleset that runs: the shared one, or the latest of those that combine it with others."""
+        return f"{shared} {self._generation}" if self.apart else shared
 
-    def together(self, shared: Sequence[str], candidates: Iterable[Candidate], sp: Any) -> tuple[str, list[Any]]:
-        """The ruleset of `shared` ones and of what candidates make, or without shared ones of what they ask; and what
-        declares it, if it is new."""
-        asking = not shared
-        own = [name for c in candidates for kind, name in self._rules[c].items() if kind.endswith(ASKING) == asking]
-        names = (*shared, *own)
-        if names in self._together:
-            return self._together[names], []
-        name = self._together[names] = f"together {len(self._together)}"
-        return name, [egg.UnstableCombinedRuleset(sp, name, list(names))]
-
-    def _alone(self, candidate: Candidate, sp: Any) -> list[Any]:
+    def _alone(self, encoded: Encoded, sp: Any) -> list[Any]:
         """The commands of a rule, in rulesets of its own."""
-        rules = [command.rule for command in candidate.encoded.commands]
+        rules = [command.rule for command in encoded.commands]
         number = len(self._rules)
-        alone = self._rules[candidate] = {r.ruleset: f"rule {number} {r.ruleset}" for r in rules}
-        self.encoded[candidate.number] = candidate.encoded
+        alone = self._rules[encoded] = {r.ruleset: f"rule {number} {r.ruleset}" for r in rules}
         moved = [egg.RuleCommand(egg.Rule(r.span, r.head, r.body, r.name, alone[r.ruleset])) for r in rules]
         return [*(egg.AddRuleset(sp, name) for name in alone.values()), *moved]
 
     def _relations(self, encoded: Sequence[Encoded], sp: Any) -> list[Any]:
-        """The tables of questions, answers, records and operands' types that rules need and that are not there yet."""
+        """The tables of questions, answers and operands' types that rules need and that are not there yet."""
         asking = [e for e in encoded if e.answer is not None]
-        self.questions.update(e.inputs for e in asking)
         wanted = {demand_table(e.inputs): ["i64"] * (1 + e.inputs) for e in asking}
         wanted |= {answer_table(e.inputs, e.outputs): ["i64"] * (1 + e.inputs + e.outputs) for e in asking}
         wanted |= {piece.table: piece.sorts for e in asking for piece in e.pieces}
-        wanted |= {e.recorded.table: list(e.recorded.sorts) for e in encoded if e.recorded is not None}
         missing = sorted(wanted.keys() - self.tables.keys())
         self.tables.update((name, len(wanted[name])) for name in missing)
         return [egg.Relation(sp, name, wanted[name]) for name in missing]

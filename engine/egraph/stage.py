@@ -8,16 +8,15 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from genrw.engine.egraph.bindings import egg
-from genrw.engine.egraph.candidates import Candidate, Running
 from genrw.engine.egraph.clearing import CLEAR, clearing
 from genrw.engine.egraph.encode import (
     ACTIVE,
+    ASKING,
     FACTS,
     FIRED,
     TYPE,
@@ -26,11 +25,10 @@ from genrw.engine.egraph.encode import (
     constructor,
     demand_table,
 )
-from genrw.engine.egraph.encodings import RULES, Encodings, Needed, for_arity
+from genrw.engine.egraph.encodings import RULES, Encodings, Needed, for_arity, rulesets
 from genrw.engine.egraph.faults import fault, is_fault
 from genrw.engine.egraph.guard_evaluation import RuleUse
 from genrw.engine.egraph.recording import CLASS, OPERATOR, Application, applications
-from genrw.engine.egraph.relevance import relevant_rules
 from genrw.engine.egraph.schema import Declared
 from genrw.engine.egraph.unfinished import Work, graph_text, keep
 from genrw.engine.ir.enode import ENode
@@ -48,8 +46,6 @@ ITERATIONS_A_STEP = 8
 _CALM_GROWTH = 1.5
 _NODES_LEFT = 2000
 """How many nodes may stay until the next run clears them away. Clearing takes time, which a single run then saves."""
-_COMBINATIONS_LEFT = 256
-"""How many rulesets of rules that run together may stay until an e-graph goes back to its copy."""
 _NODES_DELETED = 400
 """Up to so many nodes are deleted one by one, and so many may stay that cannot be: going back to the copy is faster then."""
 _MOST_READ = 2_000_000
@@ -177,114 +173,82 @@ class StageEngine:
         encodings: Encodings | None = None,
         outdated: StageEngine | None = None,
     ) -> None:
-        """`operators` are those that can appear, by default those that rules can make of a program's own. `encodings` are
-        shared by the engines of a library; if these are watched, every guard's decisions are counted and a run can leave out a rule, at the price of speed.
+        """`operators` are those that can appear, by default all. `encodings` are shared by the engines of a library; if
+        these are watched, every guard's decisions are counted and a run can leave out a rule, at the price of speed.
         `outdated` is an engine of the stage that nobody needs any more: its e-graph is taken over where it can be.
         """
         self.library = library
         self.stage = stage
         self.rules = tuple(rules)
-        self.operators = operators
+        self.operators = operators if operators is not None else frozenset(library.names)
         self.limits = limits or Limits()
         self.encodings = encodings or Encodings(library)
         self.watched = self.encodings.watched
-        self.declared = Declared(frozenset())
+        self.encoded: dict[int, Encoded] = {}
+        self.keys: dict[int, str] = {}
+        self.declared = Declared(frozenset(), False)
         self.graph: Any = None
         self.folder = ""
         self._folder: _Folder | None = None
+        self.wide: list[int] = []
+        self._outdated = outdated
         self._size = _Size()
-        self._used = False
-        self._copied: Declared | None = None
-        self._lost: list[Candidate] = []
+        self._pushed = self._used = self._clears = False
         self._contexts = 0
         self._left = _Size()
-        self._needed: dict[Hashable, Needed] = {}
-        if outdated is not None:
-            self._take_over(outdated)
-
-    @property
-    def encoded(self) -> dict[int, Encoded]:
-        """The rules that the e-graph has, by number."""
-        return self.declared.encoded
+        self._served: set[Hashable] = set()
 
     @property
     def arities(self) -> frozenset[int]:
         """The numbers of operands that terms can have."""
         return self.declared.arities
 
+    @property
+    def _widths(self) -> list[int]:
+        """The large ones among them."""
+        return sorted(k for k in self.arities if k > NARROW)
+
     # ---- declarations
 
-    def needed(self, modules: Sequence[Module]) -> Needed:
-        """The rules that may come to match in modules, and the numbers of operands that their terms can have."""
-        operators = frozenset(node.op for module in modules for node in module.nodes)
-        present = program_arities(modules, self.library)
-        key = (operators, present.key)
-        if key not in self._needed:
-            rules, reachable = self.rules, self.operators
-            if reachable is None:
-                rules, reachable = relevant_rules(self.library, rules, operators)
-            needed = self.encodings.needed(rules, reachable, term_arities(self.library, rules, present))
-            own = frozenset(len(node.operands) for module in modules for node in module.nodes)
-            self._needed[key] = replace(needed, arities=needed.arities | own)
-        return self._needed[key]
+    def _declare(self, needed: Needed) -> None:
+        """An e-graph with all that is needed."""
+        encoded, arities = needed.encoded, needed.arities
+        self.encoded = {e.number: e for e in encoded}
+        own = {e.key for e in encoded}
+        self.keys = {number: key for number, key in self.encodings.keys.items() if key in own}
+        self.demand_sizes = sorted({e.inputs for e in encoded if e.answer})
+        outdated, self._outdated = self._outdated, None
+        if outdated is not None and outdated.declared.serves(encoded, arities):
+            self._take_over(outdated)
+        else:
+            self._begin(arities, encoded)
+        try:
+            self._run(*self.declared.more(encoded, self.encodings.spans(NOWHERE)))
+            self._input(self._members())
+        except BaseException:
+            # Nobody knows what the e-graph has now.
+            self.declared = Declared(frozenset(), False)
+            raise
 
     def _take_over(self, outdated: StageEngine) -> None:
-        """Go on with the e-graph of another engine, if few of its rules are left aside."""
-        if not outdated.declared.serves(self.encodings.current()):
-            return
+        """Go on with the e-graph of another engine."""
+        if outdated._pushed:
+            outdated._pop()
         self._folder, self.folder, self.graph = outdated._folder, outdated.folder, outdated.graph
-        self.declared, outdated.declared = outdated.declared, Declared(frozenset())
-        self._copied, self._lost, self._used = outdated._copied, outdated._lost, outdated._used
-        self._size, self._left, self._contexts = outdated._size, outdated._left, outdated._contexts
+        self.declared, outdated.declared = outdated.declared, Declared(frozenset(), False)
+        outdated._served.clear()
+        self._pushed = self._used = self._clears = False
 
-    def _begin(self) -> None:
+    def _begin(self, arities: frozenset[int], encoded: Sequence[Encoded]) -> None:
         """A fresh e-graph."""
-        self._copied, self._used, self._lost = None, False, []
+        self._pushed = self._used = self._clears = False
         self._folder = _Folder()
         self.folder = self._folder.name
         self.graph = egg.EGraph(fact_directory=self.folder)
-        self.declared = Declared(frozenset(range(NARROW + 1)))
-        with self._known():
-            self._run(*self._tables())
-            self._input(self._members([]))
+        self.declared = Declared(arities, self.encodings.edited)
+        self._run(*self._tables(encoded))
 
-    def _widen(self, arities: Iterable[int]) -> None:
-        """Declare terms of more operands."""
-        sp = self.encodings.spans(NOWHERE)
-        new = sorted(frozenset(arities) - self.arities)
-        if not new:
-            return
-        commands: list[Any] = []
-        for k in new:
-            schema = egg.Schema(["String", "i64", *["T"] * k], "T")
-            commands += [
-                egg.Constructor(sp, constructor(k), schema, None, False),
-                egg.AddRuleset(sp, for_arity(RULES, k)),
-            ]
-        with self._known():
-            self._run(*commands, *_numbers_alone(sp, new))
-        self.declared.arities |= frozenset(new)
-
-    def _declare(self, candidates: Sequence[Candidate]) -> None:
-        """Declare rules, as far as the e-graph does not have them."""
-        missing = self.declared.missing(candidates)
-        if not missing:
-            return
-        self._widen(arity for candidate in missing for arity in candidate.arities)
-        with self._known():
-            self._run(*self.declared.more(missing, self.encodings.spans(NOWHERE)))
-            self._input(self._members([candidate.encoded for candidate in missing]))
-
-    @contextmanager
-    def _known(self) -> Iterator[None]:
-        """Where this fails nobody knows what the e-graph has, so it is not used again."""
-        try:
-            yield
-        except BaseException:
-            self.declared = Declared(frozenset())
-            raise
-
-    def _tables(self) -> list[Any]:
+    def _tables(self, encoded: Sequence[Encoded]) -> list[Any]:
         sp = self.encodings.spans(NOWHERE)
         arities = sorted(self.arities)
         old, new = egg.Var(sp, "old"), egg.Var(sp, "new")
@@ -297,9 +261,9 @@ class StageEngine:
             egg.Relation(sp, "why", ["T", "i64"]),
             egg.Relation(sp, "numbers", ["i64", "i64"]),
             *(egg.Relation(sp, name, ["i64", "i64"]) for name in (ACTIVE, FIRED) if self.watched),
+            *(egg.Relation(sp, e.recorded.table, list(e.recorded.sorts)) for e in encoded if e.recorded is not None),
             egg.AddRuleset(sp, _LOAD),
-            egg.AddRuleset(sp, CLEAR),
-            egg.AddRuleset(sp, RULES),
+            *(egg.AddRuleset(sp, n) for n in rulesets(arities)),
         ]
         for name, merge in _MERGES.items():
             commands.append(egg.FunctionCommand(sp, name, egg.Schema(["T"], "i64"), egg.Call(sp, merge, [old, new])))
@@ -308,7 +272,7 @@ class StageEngine:
 
     def _load_rules(self, sp: Any, arities: Iterable[int]) -> list[Any]:
         commands: list[Any] = []
-        for k in arities:
+        for k in sorted(k for k in arities if k <= NARROW):
             commands.append(egg.Relation(sp, f"program{k}", ["i64", "String", *["i64"] * (1 + len(_LOADED_FACTS) + k)]))
             commands.append(self._load_rule(sp, k))
         i, n = egg.Var(sp, "i"), egg.Var(sp, "n")
@@ -330,7 +294,7 @@ class StageEngine:
         head += [egg.Set(sp, name, [term], value) for name, value in zip(_LOADED_FACTS, facts, strict=True)]
         return egg.RuleCommand(egg.Rule(sp, head, body, f"load {arity}", _LOAD))
 
-    def _members(self, encoded: Sequence[Encoded]) -> dict[str, list[str]]:
+    def _members(self) -> dict[str, list[str]]:
         """Which operators belong to the classes that rules name, and the operators' numbers: rows of two tables, no more
         than rules look up, since every run copies them, and no others than are missing."""
         ids = {name: i for i, name in enumerate(self.library.names)}
@@ -339,11 +303,11 @@ class StageEngine:
         }
         members = []
         families[_COMMUTATIVE] = {o.name for o in self.library.operators.values() if o.decl.commutative}
-        classes = {_COMMUTATIVE, *(name for e in encoded for name in e.classes)} - self.declared.classes
+        classes = {_COMMUTATIVE, *(name for e in self.encoded.values() for name in e.classes)} - self.declared.classes
         for name in sorted(classes):
             operators = families.get(name) or self.library.members_of(name) or ()
             members += [f"{name}\t{op}\t{ids[op]}\n" for op in sorted(operators)]
-        named = any(e.names for e in encoded) and not self.declared.named
+        named = any(e.names for e in self.encoded.values()) and not self.declared.named
         self.declared.classes |= classes
         self.declared.named |= named
         return {"member": members, "operator": [f"{i}\t{op}\n" for op, i in ids.items()] if named else []}
@@ -360,7 +324,7 @@ class StageEngine:
         interner, ids = self._start(batch)
         try:
             self._load(batch, interner, ids)
-            self._saturate(batch, interner, answered, reports)
+            self._saturate(interner, len(modules), answered, reports)
             return self._read(interner, ids, answered)
         except _Ended as problem:
             ended = problem
@@ -375,20 +339,30 @@ class StageEngine:
         interner, ids = self._start(batch)
         try:
             self._load(batch, interner, ids)
-            self._saturate(batch, interner, GuardStatistics(), [])
+            self._saturate(interner, len(batch.modules), GuardStatistics(), [])
         except (_Ended, GenrwError):
             return False
         return True
 
     def _start(self, batch: _Batch) -> tuple[Interner, dict[int, int]]:
-        """An e-graph that has nothing but rules, and the numbers that attributes and values have in it."""
-        if not self.arities:
-            self._begin()
+        """An e-graph that has all rules and nothing else, and the numbers that attributes and values have in it."""
+        self._provide(batch.modules)
         self._empty()
-        self._widen(self.needed(batch.modules).arities)
         self._used = True
         first, self._contexts = self._contexts, self._contexts + len(batch.contexts)
         return Interner(list(batch.contexts), first), _number_nodes(batch.modules)
+
+    def _provide(self, modules: Sequence[Module]) -> None:
+        """Declare what the terms of modules need, if the e-graph does not have it."""
+        present = program_arities(modules, self.library)
+        if present.key in self._served:
+            return
+        needed = self.encodings.needed(self.rules, self.operators, term_arities(self.library, self.rules, present))
+        needed = replace(needed, arities=needed.arities.union(len(n.operands) for m in modules for n in m.nodes))
+        if not (needed.arities <= self.arities and set(self.encoded.values()).issuperset(needed.encoded)):
+            self._served.clear()
+            self._declare(needed)
+        self._served.add(present.key)
 
     def prepare(self) -> None:
         """Clear away what the last run left, if there was one: the next run then begins sooner."""
@@ -401,39 +375,32 @@ class StageEngine:
             self._delete()
         if self._used:
             self._pop()
-        if self._copied is None:
-            current = self.encodings.current() if self._lost else ()
-            self._declare([candidate for candidate in self._lost if candidate in current])
-            self._lost = []
+        if not self._pushed:
             self._run(egg.Push(1))
-            self._copied = self.declared.copy()
+            self._pushed = True
             self._contexts, self._left = 0, _Size()
 
     def _pop(self) -> None:
-        """Go back to the copy that was made before the first run. Rules declared since are declared again before the next
-        copy, which then has them."""
-        if self._copied is not None:
-            self._run(egg.Pop(self.encodings.spans(NOWHERE), 1))
-            self._lost = self.declared.beyond(self._copied)
-            self.declared, self._copied = self._copied, None
-        self._used = False
+        """Go back to the copy that was made before the first run."""
+        self._run(egg.Pop(self.encodings.spans(NOWHERE), 1))
+        self._pushed = self._used = self._clears = False
 
     @property
     def _deletes(self) -> bool:
         """Can the rows of the last runs be deleted, all but a few?"""
         kept = self.watched or self.encodings.recorded
-        few = max(self._size.nodes, self._left.nodes) <= _NODES_DELETED
-        return not kept and few and self.declared.combinations <= _COMBINATIONS_LEFT
+        return not kept and max(self._size.nodes, self._left.nodes) <= _NODES_DELETED
 
     def _delete(self) -> None:
         """Delete what the last run left."""
         sp = self.encodings.spans(NOWHERE)
-        terms = {constructor(k): k + 2 for k in sorted(self.arities)}
-        functions = {**terms, "Num": 1, "node": 1, **dict.fromkeys(_MERGES, 1)}
-        loaded = {f"program{k}": 3 + len(_LOADED_FACTS) + k for k in sorted(self.arities) if k <= NARROW}
-        relations = {**loaded, "why": 2, "numbers": 2, **self.declared.tables}
-        self._run(*clearing(functions, relations, self.declared.cleared, sp))
-        self.declared.cleared.update(functions, relations)
+        if not self._clears:
+            terms = {constructor(k): k + 2 for k in sorted(self.arities)}
+            functions = {**terms, "Num": 1, "node": 1, **dict.fromkeys(_MERGES, 1)}
+            loaded = {f"program{k}": 3 + len(_LOADED_FACTS) + k for k in sorted(self.arities) if k <= NARROW}
+            relations = {**loaded, "why": 2, "numbers": 2, **self.declared.tables}
+            self._run(*clearing(functions, relations, sp))
+            self._clears = True
         self._run(egg.RunSchedule(egg.Run(sp, egg.RunConfig(CLEAR))))
         self._left = self._measured()
         self._used = False
@@ -442,12 +409,10 @@ class StageEngine:
         number_op = self.library.boundary("number").name
         rows: dict[str, list[str]] = {}
         if self.watched:
-            own = {candidate.key for candidate in self.needed(batch.modules).candidates}
-            keys = [(rule, key) for rule, key in self.encodings.keys.items() if key in own]
             rows[ACTIVE] = [
                 f"{rule}\t{i << CONTEXT_SHIFT}\n"
                 for i in range(len(batch.modules))
-                for rule, key in keys
+                for rule, key in self.keys.items()
                 if key != batch.without.get(i)
             ]
         wide: list[list[list[Any]]] = []
@@ -479,6 +444,9 @@ class StageEngine:
                 if level == len(wide):
                     wide.append([])
                 wide[level].append(fields)
+        self.wide = sorted(
+            {len(n.operands) for module in batch.modules for n in module.nodes if len(n.operands) > NARROW}
+        )
         self._input(rows)
         self._load_terms(wide)
 
@@ -527,68 +495,53 @@ class StageEngine:
         values = zip(_LOADED_FACTS, facts, strict=True)
         return made + [egg.Set(sp, fact, [known(number)], egg.Lit(sp, egg.Int(value))) for fact, value in values]
 
-    def _saturate(self, batch: _Batch, interner: Interner, answered: GuardStatistics, reports: list[Any]) -> None:
+    def _saturate(self, interner: Interner, kernels: int, answered: GuardStatistics, reports: list[Any]) -> None:
         """Run rules and answer their demands until nothing changes, within the limits; keeps egglog's reports.
 
         What rules ask is gathered after each step and not in its iterations, most of which would find nothing new to ask.
         """
         started, memory = time.monotonic(), _memory()
-        running = self._running(batch)
-        widths = [k for k in sorted(self.needed(batch.modules).arities) if k > NARROW]
-        wide = {len(n.operands) for module in batch.modules for n in module.nodes}.intersection(widths)
         before = size = self._measure()
         for _ in range(self.limits.rounds):
-            rules, asking = (
-                [c for c in found if c.widest <= NARROW or c.widest in wide]
-                for found in (running.rules, running.asking)
-            )
-            self._declare([*rules, *asking])
+            wide = self.wide
             # What grows fast is watched closely: memory could be gone before the next look.
             steps = 1 if size > _CALM_GROWTH * before else ITERATIONS_A_STEP
-            report = self._step(rules, [RULES, *(for_arity(RULES, k) for k in sorted(wide))], steps, answered, reports)
+            report = self._step(self._runs("", steps), answered, reports)
             if _memory() - memory > self.limits.memory:
                 self._measure()
                 raise _Ended(f"took more than {self.limits.memory / (1 << 20):.0f} MiB of memory")
             # A step that changes nothing is the last.
-            settled = not report.updated or len(report.iterations) < steps
-            asked = self._step(asking, [], 1, answered, reports).updated
-            tables = self.graph.freeze().functions if asked or widths else {}
-            new = asked and self._answer(tables, interner, answered, running)
+            settled = not report.updated or len(report.iterations) < steps * len(self._sets(wide))
+            asked = self._step(self._runs(ASKING, 1), answered, reports).updated
+            tables = self.graph.freeze().functions if asked or self._widths else {}
+            new = asked and self._answer(tables, interner, answered)
+            self.wide = [k for k in self._widths if any(not row.subsumed for row in tables[constructor(k)].rows)]
             before, size = size, self._measure()
-            wider = {k for k in widths if any(not row.subsumed for row in tables[constructor(k)].rows)}
-            if settled and not new and wider <= wide:
+            if settled and not new and set(self.wide).issubset(wide):
                 return
-            wide = wider
             if time.monotonic() - started > self.limits.seconds:
                 raise _Ended(f"took more than {self.limits.seconds:.0f} s", slow=True)
-            if size > self.limits.nodes_per_kernel * len(batch.modules):
+            if size > self.limits.nodes_per_kernel * kernels:
                 raise _Ended(f"made more than {self.limits.nodes_per_kernel} nodes per kernel")
         raise _Ended(f"did not settle within {self.limits.rounds} rounds")
 
-    def _running(self, batch: _Batch) -> Running:
-        """The rules that can match in a batch."""
-        number = self.library.boundary("number").name
-        present = {(n.op, len(n.operands)) for module in batch.modules for n in module.nodes if n.op != number}
-        return Running(self.needed(batch.modules).candidates, present, self.encodings.of_piece)
-
-    def _step(
-        self,
-        candidates: Sequence[Candidate],
-        shared: Sequence[str],
-        count: int,
-        answered: GuardStatistics,
-        reports: list[Any],
-    ) -> Any:
-        """Run rules so many times, with those of `shared` rulesets, and if there are none the halves that ask; gives
-        egglog's report and keeps it."""
-        sp = self.encodings.spans(NOWHERE)
-        ruleset, commands = self.declared.together(shared, candidates, sp)
-        run = egg.RunSchedule(egg.Repeat(sp, count, egg.Run(sp, egg.RunConfig(ruleset))))
-        report = self._run(*commands, run)[-1].report
+    def _step(self, schedule: Any, answered: GuardStatistics, reports: list[Any]) -> Any:
+        """Run rules; gives egglog's report and keeps it."""
+        report = self._run(schedule)[0].report
         reports.append(report)
         if self.watched:
             answered.note_time(report)
         return report
+
+    def _runs(self, kind: str, count: int) -> Any:
+        """Run all rules of a kind that can match so many times."""
+        sp = self.encodings.spans(NOWHERE)
+        runs = [egg.Run(sp, egg.RunConfig(self.declared.running(f"{s}{kind}"))) for s in self._sets(self.wide)]
+        return egg.RunSchedule(egg.Repeat(sp, count, egg.Sequence(sp, runs)))
+
+    def _sets(self, wide: Sequence[int]) -> list[str]:
+        """The rulesets for where there are terms of some large numbers of operands."""
+        return [RULES, *(for_arity(RULES, k) for k in wide)]
 
     def _measure(self) -> int:
         """How many nodes there are that earlier runs did not leave; notes that."""
@@ -638,15 +591,12 @@ class StageEngine:
                 return rule
         return None
 
-    def _answer(
-        self, tables: Mapping[str, Any], interner: Interner, answered: GuardStatistics, running: Running
-    ) -> bool:
-        """Answer all new demands; says whether there were any answers. The rules that have some run from now on."""
+    def _answer(self, functions: Mapping[str, Any], interner: Interner, answered: GuardStatistics) -> bool:
+        """Answer all new demands; says whether there were any answers."""
         rows: dict[str, list[str]] = {}
         to_int = self.graph.value_to_i64
-        keys: set[str] = set()
-        for size in sorted(self.declared.questions):
-            asked = tables[demand_table(size)].rows
+        for size in self.demand_sizes:
+            asked = functions[demand_table(size)].rows
             # Rows of numbers never change, and new ones come last.
             first, answered.demands[size] = answered.demands.get(size, 0), len(asked)
             for row in asked[first:]:
@@ -659,15 +609,12 @@ class StageEngine:
                     answered.spend(encoded.key, time.perf_counter() - began)
                 given = answered.numbers.setdefault(encoded.key, set())
                 table = answer_table(encoded.inputs, encoded.outputs)
-                if answers:
-                    keys.add(encoded.key)
                 for outputs in answers:
                     given.update(outputs)
                     line = "\t".join(map(str, (number, *inputs, *outputs))) + "\n"
                     rows.setdefault(table, []).append(line)
         if rows:
             self._input(rows)
-            running.answer(sorted(keys))
         return bool(rows)
 
     def _read(self, interner: Interner, ids: Mapping[int, int], answered: GuardStatistics) -> EGraphSnapshot:
@@ -708,7 +655,7 @@ class StageEngine:
         fired: dict[str, set[int]] = {}
         for row in functions[FIRED].rows if self.watched else ():
             rule, kernel = map(to_int, row.inputs)
-            fired.setdefault(self.encodings.keys[rule], set()).add(kernel >> CONTEXT_SHIFT)
+            fired.setdefault(self.keys[rule], set()).add(kernel >> CONTEXT_SHIFT)
         return EGraphSnapshot(
             interner,
             classes,
@@ -716,7 +663,7 @@ class StageEngine:
             class_of,
             dict(ids),
             why,
-            self.encodings.keys,
+            self.keys,
             self.encodings.builds,
             answered,
             fired,

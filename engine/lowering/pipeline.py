@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
+from genrw.engine.egraph.encode import Encoded
 from genrw.engine.egraph.encodings import Encodings
 from genrw.engine.egraph.extract import Extractor, written_nodes
 from genrw.engine.egraph.guard_evaluation import RuleUse
@@ -20,6 +21,7 @@ from genrw.engine.fusion.stage import SEARCH, Fused, fuse
 from genrw.engine.ir.enode import ENode
 from genrw.engine.ir.nodes import Module, Node, Unit, unshared, walk
 from genrw.engine.ir.structure import nameless_key, unit_key
+from genrw.engine.library.arities import Arities, program_arities, term_arities
 from genrw.engine.library.library import Library
 from genrw.engine.lowering.garbage import uncollected
 from genrw.engine.programs.signature import parameter_names
@@ -30,7 +32,8 @@ from genrw.grammar.rw_tree import RuleDecl
 
 DEFAULT_POLICY = "cost"
 _ENGINES_KEPT = 64
-_EngineKey = tuple[str, tuple[int, ...]]
+_EngineKey = tuple[str, frozenset[int], tuple[Encoded, ...]]
+_Asked = tuple[str, bool, bool, frozenset[str], Hashable]
 _LOWERED_KEPT = 1024
 _WORTH = 0.9
 """The share of a kernel's predicted time that its alternative has to stay below: predictions are hardly better."""
@@ -161,6 +164,7 @@ class Pipeline:
         encodings = before._encodings if before is not None else None
         self._encodings: Encodings = Encodings(library, watched, recorded, encodings)
         self._engines: dict[_EngineKey, StageEngine] = {}
+        self._engine_keys: dict[_Asked, _EngineKey] = {}
         self._lowered: dict[Any, tuple[Unit, Trace]] = {}
         self._staged: dict[Any, tuple[Unit, Trace]] = {}
         self._answers: dict[tuple[str, bool], dict[Any, OperandLocations | None]] = {}
@@ -175,6 +179,7 @@ class Pipeline:
             return
         same = {stage for stage in self.stages if self._same_rules(before, stage)}
         self._engines = before._engines
+        self._engine_keys = {asked: key for asked, key in before._engine_keys.items() if asked[0] in same}
         self._staged = {key: found for key, found in before._staged.items() if key[0] in same}
         if self.library.fusing_stage in same:
             self._answers = before._answers
@@ -190,12 +195,17 @@ class Pipeline:
     def stages(self) -> tuple[str, ...]:
         return self.library.stages
 
-    def engine(self, stage: str, strict: bool, *, alternatives: bool = True) -> StageEngine:
-        """The engine of a stage, for all programs; the ones used last are kept."""
-        rules = self._rules(stage, strict, alternatives)
-        key = (stage, tuple(map(id, rules)))
-        engine = self._engines.pop(key, None) or self._made_engine(stage, rules)
-        engine.encodings = self._encodings
+    def engine(self, stage: str, strict: bool, modules: Sequence[Module], *, alternatives: bool = True) -> StageEngine:
+        """The engine of a stage for modules; the ones used last are kept, and serve all programs of the same rules."""
+        operators = frozenset(node.op for module in modules for node in module.nodes)
+        present = program_arities(modules, self.library)
+        asked = (stage, strict, alternatives, operators, present.key)
+        key = self._engine_keys.get(asked)
+        engine = self._engines.pop(key, None) if key is not None else None
+        if key is None or engine is None:
+            key, rules, reachable = self._needed(self._rules(stage, strict, alternatives), stage, operators, present)
+            self._engine_keys[asked] = key
+            engine = self._engines.pop(key, None) or self._made_engine(key, rules, reachable)
         self._engines[key] = engine
         while len(self._engines) > _ENGINES_KEPT:
             del self._engines[next(iter(self._engines))]
@@ -206,26 +216,32 @@ class Pipeline:
         for engine in self._engines.values():
             engine.prepare()
 
-    def _made_engine(self, stage: str, rules: tuple[RuleDecl, ...]) -> StageEngine:
-        found = self._outdated(stage, rules)
-        outdated = self._engines.pop(found) if found is not None else None
-        return StageEngine(self.library, stage, rules, encodings=self._encodings, outdated=outdated)
+    def _needed(
+        self, possible: tuple[RuleDecl, ...], stage: str, operators: frozenset[str], present: Arities
+    ) -> tuple[_EngineKey, list[RuleDecl], frozenset[str]]:
+        """What tells an engine apart, its encoded rules above all; these rules, and the operators that can appear."""
+        rules, reachable = relevant_rules(self.library, possible, operators)
+        needed = self._encodings.needed(rules, reachable, term_arities(self.library, rules, present))
+        return (stage, needed.arities, needed.encoded), [self._encodings.origin(rule) for rule in rules], reachable
 
-    def _outdated(self, stage: str, rules: tuple[RuleDecl, ...]) -> _EngineKey | None:
+    def _made_engine(self, key: _EngineKey, rules: Sequence[RuleDecl], reachable: frozenset[str]) -> StageEngine:
+        found = self._outdated(key)
+        outdated = self._engines.pop(found) if found is not None else None
+        return StageEngine(self.library, key[0], rules, reachable, encodings=self._encodings, outdated=outdated)
+
+    def _outdated(self, key: _EngineKey) -> _EngineKey | None:
         """The engine of a stage that has most in common with a new one, of those with rules that have been edited."""
         if not self._encodings.edited:
             return None
-        current = set(map(id, map(self._encodings.origin, self.library.rules)))
-        wanted = set(map(id, rules))
-        found = [key for key in self._engines if key[0] == stage and not current.issuperset(key[1])]
-        return max(found, key=lambda key: len(wanted.intersection(key[1])), default=None)
+        current, wanted = self._encodings.current(), set(key[2])
+        found = [k for k in self._engines if k[0] == key[0] and not current.issuperset(k[2])]
+        return max(found, key=lambda k: len(wanted.intersection(k[2])), default=None)
 
     def _rules(self, stage: str, strict: bool, alternatives: bool = True) -> tuple[RuleDecl, ...]:
         key = (stage, strict, alternatives)
         if key not in self._stage_rules:
             rules = [r for r in stage_rules(self.library, stage) if alternatives or not r.alternative]
-            kept = [r for r in rules if not strict or r.contract == "exact"]
-            self._stage_rules[key] = tuple(map(self._encodings.origin, kept))
+            self._stage_rules[key] = tuple(r for r in rules if not strict or r.contract == "exact")
         return self._stage_rules[key]
 
     def lower(self, units: Sequence[Unit], stage: str, options: Options, trace: Trace | None = None) -> list[Unit]:
@@ -382,7 +398,7 @@ class Pipeline:
 
     def _asked(self, modules: Sequence[Module], options: Options, trace: Trace) -> EGraphSnapshot:
         """What the rules of the fusing stage make of modules: questions about those of the same names."""
-        engine = self.engine(self.library.fusing_stage or "", options.strict, alternatives=False)
+        engine = self.engine(self.library.fusing_stage or "", options.strict, modules, alternatives=False)
         graph = self._saturated(engine, modules, [self.context(m, options) for m in modules])
         trace.note(graph, modules)
         return graph
@@ -454,7 +470,7 @@ class Pipeline:
     ) -> Batch:
         """The e-graph of modules, as a stage takes them, after all its rules; `engine` is theirs, if it is known."""
         contexts = [self.context(m, options) for m in modules]
-        engine = engine or self.engine(stage, options.strict)
+        engine = engine or self.engine(stage, options.strict, modules)
         graph = self._saturated(engine, modules, contexts, without)
         names = written_nodes(graph, modules, self.library)
         return Batch(modules, contexts, Extractor(self.library, stage, graph), names)
@@ -488,8 +504,8 @@ class Pipeline:
     ) -> list[Callable[[], Module]]:
         """Run a stage's rules on a batch; gives for each module what makes its result."""
         modules = [self.spaced(m, stage) for m in modules]
-        engine = self.engine(stage, options.strict, alternatives=alternatives)
-        if not engine.needed(modules).candidates:
+        engine = self.engine(stage, options.strict, modules, alternatives=alternatives)
+        if not engine.rules:
             return [partial(replace, m, stage=stage) for m in modules]
         batch = self.batch(modules, stage, options, without, engine)
         trace.note(batch.graph, batch.modules)
