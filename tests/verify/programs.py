@@ -1316,3 +1316,32 @@ SEED_CASES = (
     *("pad_mul_reduce", "gather_add_reduce"),
 )
 """The cases of the seed's verify table."""
+
+_PRODUCT = "x = @param:x -> {t}{{{m}, {k}}}\nw = @param:w -> {t}{{{k}, {n}}}\nz = dot(x, w)\n@return(z)"
+_TURNED = "x = @param:x -> {t}{{{k}, {m}}}\ny = transpose[permutation={{1, 0}}](x)\nv = @param:v -> {t}{{{n}, {k}}}\nw = transpose[permutation={{1, 0}}](v)\nz = dot(y, w)\n@return(z)"
+_SQUASHED = "x = @param:x -> {t}{{{m}, {k}}}\ny = sigmoid(x)\nw = @param:w -> {t}{{{k}, {n}}}\nb = @param:b -> {t}{{{n}}}\nd = dot(y, w)\nz = add(d, b)\n@return(z)"
+_BATCHES = "x = @param:x -> {t}{{3, {m}, {k}}}\nw = @param:w -> {t}{{{k}, {n}}}\nz = dot(x, w)\n@return(z)"
+
+
+def _of_tiles(
+    text: str, lengths: tuple[int, int, int], t: str, target: str, **pins: object
+) -> tuple[str, str, dict[str, object]]:
+    m, k, n = lengths
+    return text.format(t=t, m=m, k=k, n=n), target, {"algo": "matrix", **pins}
+
+
+TILED = {
+    "tiles in turn": _of_tiles(_PRODUCT, (128, 128, 128), "half", "gfx942", stages=1),
+    "tiles ahead": _of_tiles(_PRODUCT, (70, 150, 40), "half", "gfx942", stages=2),
+    "tiles of odd rows": _of_tiles(_SQUASHED, (33, 265, 65), "half", "gfx1100"),
+    "turned tiles": _of_tiles(_TURNED, (136, 264, 130), "half", "sm_90", instruction="mma_m16n8k16_f16", stages=3),
+    "tiles from registers": _of_tiles(_SQUASHED, (130, 264, 136), "half", "sm_90", instruction="mma_m16n8k16_f16"),
+    "tiles of one matrix copied": _of_tiles(_PRODUCT, (128, 256, 128), "half", "sm_90", instruction="mma_m16n8k16_f16"),
+    "tiles in memory": _of_tiles(
+        _PRODUCT, (130, 264, 136), "half", "sm_90", instruction="wgmma_m64n128k16_f16", stages=3
+    ),
+    "turned tiles in memory": _of_tiles(_TURNED, (136, 264, 130), "bf16", "sm_90", instruction="wgmma_m64n128k16_bf16"),
+    "whole tiles in memory": _of_tiles(_PRODUCT, (256, 256, 256), "half", "sm_90", instruction="wgmma_m64n128k16_f16"),
+    "tiles of batches": _of_tiles(_BATCHES, (64, 72, 64), "float", "gfx942"),
+}
+"""Contractions by tiles: each a program, a target, and what is pinned of its schedule."""
