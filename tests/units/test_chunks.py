@@ -58,6 +58,25 @@ def test_chunks_that_reach_into_the_next_channel(lens: str, vector: int) -> None
     assert_right(text, schedule={"vector": vector})
 
 
+@pytest.mark.parametrize("lens", ["{4, 8, 7, 7}", "{16, 8, 5, 49}", "{4, 8, 4, 3}"])
+def test_a_chunk_reaches_into_one_more_channel_at_most(lens: str) -> None:
+    """Both are read, and each element takes one, also where the last lanes have none."""
+    text = CHANNELS.replace("{8, 8, 24, 16}", lens)
+    schedule = {"vector": 8, "share": 8}
+    nodes = at("final", text, schedule=schedule).modules[0].nodes
+    assert [n.type.size for n in nodes if n.op in ("read", "read_if")] == [0, 0]
+    assert_right(text, schedule=schedule)
+
+
+def test_a_chunk_that_reaches_into_several_channels_reads_each_element() -> None:
+    """Channels of fewer elements than a chunk."""
+    text = CHANNELS.replace("{8, 8, 24, 16}", "{64, 8, 3, 1}")
+    schedule = {"vector": 8, "share": 8}
+    nodes = at("final", text, schedule=schedule).modules[0].nodes
+    assert [n.type.size for n in nodes if n.op in ("read", "read_if")] == [8]
+    assert_right(text, schedule=schedule)
+
+
 def below(node: Node) -> Iterator[Node]:
     """A node and what it is made of."""
     yield node

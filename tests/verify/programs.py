@@ -1140,10 +1140,10 @@ def _written_lower() -> dict[str, str]:
             @return(r)""",
         "tiles_of_a_shape_that_does_not_nest": """
             @module main [target=gfx942, schedule={algo=tile}]
-            x = @param:x -> float{72, 128}
-            y = @param:y -> float{96, 96}, {100, 1}
+            x = @param:x -> float{192, 128}
+            y = @param:y -> float{256, 96}, {100, 1}
             t = transpose[permutation={1, 0}](x)
-            r = reshape[dims={128, 72}](y)
+            r = reshape[dims={128, 192}](y)
             a = add(t, r)
             f = exp(y)
             @return(a, f)""",
@@ -1156,6 +1156,56 @@ def _written_lower() -> dict[str, str]:
             c = concat[axis=0](p, q)
             r = add(t, c)
             @return(r)""",
+        "tiles_cut_in_rows": """
+            @module main [target=gfx942, schedule={algo=tile, rows=64, columns=64, block_size=256}]
+            x = @param:x -> float{2, 64, 72}
+            t = transpose[permutation={0, 2, 1}](x)
+            r = exp(t)
+            @return(r)""",
+        "tiles_cut_in_columns": """
+            @module main [target=gfx942, schedule={algo=tile, rows=64, columns=64, block_size=256}]
+            x = @param:x -> float{72, 2, 64}
+            t = transpose[permutation={2, 1, 0}](x)
+            r = exp(t)
+            @return(r)""",
+        "tiles_cut_in_both": """
+            @module main [target=gfx942, schedule={algo=tile, rows=64, columns=64, block_size=256}]
+            x = @param:x -> half{68, 72}
+            t = transpose[permutation={1, 0}](x)
+            r = exp(t)
+            @return(r)""",
+        "channels_of_chunks": """
+            @module main [target=gfx942, schedule={algo=flat, vector=8, share=32}]
+            x = @param:x -> half{8, 8, 24, 16}
+            bias = @param:bias -> half{8, 1, 1}
+            y = add(x, bias)
+            @return(y)""",
+        "channels_of_whole_chunks": """
+            @module main [target=gfx942, schedule={algo=flat, vector=8, share=32}]
+            x = @param:x -> half{8, 2, 1024}
+            bias = @param:bias -> half{8, 2, 1}, {5, 1, 1}
+            y = add(x, bias)
+            @return(y)""",
+        "channels_past_the_last_lanes": """
+            @module main [target=gfx942, schedule={algo=flat, vector=8, share=8}]
+            x = @param:x -> half{3, 5, 16}
+            bias = @param:bias -> half{5, 1}
+            y = add(x, bias)
+            @return(y)""",
+        "channels_that_chunks_reach_into": """
+            @module main [target=gfx942, schedule={algo=flat, vector=8, share=8}]
+            x = @param:x -> half{256, 8, 49}
+            bias = @param:bias -> half{12}
+            s = slice[axes={0}, starts={4}, ends={12}](bias)
+            r = reshape[dims={8, 1}](s)
+            y = add(x, r)
+            @return(y)""",
+        "channels_of_batches_that_chunks_reach_into": """
+            @module main [target=gfx942, schedule={algo=flat, vector=8, share=8}]
+            x = @param:x -> half{4, 8, 49}
+            bias = @param:bias -> half{4, 8, 1}, {10, 1, 1}
+            y = add(x, bias)
+            @return(y)""",
         "columns_in_steps": """
             @module main [target=gfx942, schedule={algo=subwave}]
             x = @param:x -> float{4100, 9}
@@ -1221,6 +1271,22 @@ def _written_lower() -> dict[str, str]:
             v = vector_load[size=4](x, first)
             e = exp(v)
             store = vector_store[size=4](z_output, first, e)
+            @return(store)""",
+        "places_by_hand": """
+            @module main [stage=lanewise, target=gfx942, schedule={algo=flat, block_size=256, lanes=256, vector=1, share=4, steps=1, grid=2}, space={2048}]
+            x = @param:x -> float{2048}
+            z_output = @param:z_output -> float{2048}
+            i = global_id
+            g = idiv(i, 8)
+            m = imul(g, 8)
+            r = imod(i, 8)
+            place = iadd(m, r)
+            v = load(x, place)
+            share = strided_index[size=4, stride=512](i)
+            none = idiv(share, 2048)
+            w = load(x, none)
+            y = add(v, w)
+            store = store(z_output, share, y)
             @return(store)""",
         "rows_by_hand": """
             @module main [stage=lanewise, target=gfx942, schedule={algo=wave, block_size=256, lanes=64, vector=1, share=4, steps=1, grid=2}, space={8, 256}, axes={1}]
