@@ -151,12 +151,12 @@ class FusionGraph:
         return tuple(found)
 
     def _taken(self, place: int, i: int, position: int) -> int:
-        """The place to which an operation takes an operand."""
+        """The place to which an operation takes an operand; a fold takes one for each element of its space."""
         key = (place, i, position)
         number = self._elsewhere.get(key)
         if number is None:
             number = self._elsewhere[key] = len(self.roots)
-            self.roots.append(self.roots[place])
+            self.roots.append(ELEMENT if i in self.fold_space else self.roots[place])
         return number
 
     def counts(self, space: int, output: int) -> tuple[int, int]:

@@ -121,11 +121,11 @@ def test_operands_that_lie_turned_around_need_no_transpose() -> None:
 
 
 LARGE = {
-    "dot": ("x = @param:x -> half{512, 512}\ny = @param:y -> half{512, 512}\nz = dot(x, y)\n@return(z)\n", "columns"),
+    "dot": ("x = @param:x -> half{512, 512}\ny = @param:y -> half{512, 512}\nz = dot(x, y)\n@return(z)\n", "matrix"),
     "convolution": (
         "x = @param:x -> half{8, 64, 56, 56}\nw = @param:w -> half{64, 64, 3, 3}\n"
         "z = convolution[padding={1, 1}](x, w)\n@return(z)\n",
-        "columns",
+        "matrix",
     ),
 }
 
@@ -133,11 +133,10 @@ LARGE = {
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", LARGE)
-def test_usual_sizes_are_lowered_with_little_work_to_schedules_that_read_side_by_side(name: str, target: str) -> None:
-    """Lanes side by side have results side by side, whose operands lie so as well. Work is that of the second lowering of
-    the kind: the first one reads the rules."""
+def test_usual_sizes_are_lowered_with_little_work_to_tiles(name: str, target: str) -> None:
+    """Work is that of the second lowering of the kind: the first one reads the rules."""
     text, algo = LARGE[name]
     load(text.replace("512", "256").replace("56", "28"), target).lower("final")
-    with at_most(1_000_000):
+    with at_most(1_400_000):
         (module,) = load(text, target).lower("final").modules
-    assert module.schedule["algo"] == algo
+    assert module.schedule["algo"] == (algo if target != "host" else "columns")

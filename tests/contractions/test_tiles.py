@@ -61,21 +61,16 @@ def scheduled_case(
             return case, random.choice(sorted(tiled, key=str))
 
 
-@pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize("instruction", ["wgmma_m64n128k16_f16", "mma_m16n8k16_f16"])
-def test_loops_work_ahead(instruction: str, stages: int) -> None:
+def test_loops_work_ahead(instruction: str) -> None:
     text = "x = @param:x -> half{130, 264}\nw = @param:w -> half{264, 136}\nz = dot(x, w)\n@return(z)"
     tile, waves = ((64, 128, 64), (1, 1)) if instruction.startswith("wgmma") else ((64, 64, 64), (2, 2))
     wanted = {"algo": "matrix", "instruction": instruction, "tile": tile, "waves": waves}
-    rated = next(iter(load(text, "sm_90", schedule=wanted).lower("schedule").trace.schedules.values()))
-    offered = {schedule["stages"] for _, schedule, _ in rated}
-    if stages not in offered:
-        pytest.skip(f"schedules have {sorted(offered)} stages")
-    program = load(text, "sm_90", schedule=wanted | {"stages": stages})
+    program = load(text, "sm_90", schedule=wanted)
     (kernel,) = program.kernels()
     copied = 2 if instruction.startswith("wgmma") else 1  # the others take the second matrix turned around
     assert kernel.text.count("gen::copy_async<") == 2 * copied  # before the loop and in it
-    rng = np.random.default_rng(stages)
+    rng = np.random.default_rng(4)
     x, w = (rng.integers(-3, 4, lens).astype(np.float16) for lens in ((130, 264), (264, 136)))
     got = HostDevice().load(program, [kernel])({"x": x, "w": w}, threads=1, order=1)["z"]
     np.testing.assert_array_equal(got.astype(float), x.astype(float) @ w.astype(float))

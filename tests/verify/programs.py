@@ -1398,14 +1398,12 @@ def _of_tiles(
 
 TILED = {
     "tiles in turn": _of_tiles(_PRODUCT, (128, 128, 128), "half", "gfx942", stages=1),
-    "tiles ahead": _of_tiles(_PRODUCT, (70, 150, 40), "half", "gfx942", stages=2),
+    "tiles ahead": _of_tiles(_PRODUCT, (70, 150, 40), "half", "gfx942"),
     "tiles of odd rows": _of_tiles(_SQUASHED, (33, 265, 65), "half", "gfx1100"),
-    "turned tiles": _of_tiles(_TURNED, (136, 264, 130), "half", "sm_90", instruction="mma_m16n8k16_f16", stages=3),
+    "turned tiles": _of_tiles(_TURNED, (136, 264, 130), "half", "sm_90", instruction="mma_m16n8k16_f16"),
     "tiles from registers": _of_tiles(_SQUASHED, (130, 264, 136), "half", "sm_90", instruction="mma_m16n8k16_f16"),
     "tiles of one matrix copied": _of_tiles(_PRODUCT, (128, 256, 128), "half", "sm_90", instruction="mma_m16n8k16_f16"),
-    "tiles in memory": _of_tiles(
-        _PRODUCT, (130, 264, 136), "half", "sm_90", instruction="wgmma_m64n128k16_f16", stages=3
-    ),
+    "tiles in memory": _of_tiles(_PRODUCT, (130, 264, 136), "half", "sm_90", instruction="wgmma_m64n128k16_f16"),
     "turned tiles in memory": _of_tiles(_TURNED, (136, 264, 130), "bf16", "sm_90", instruction="wgmma_m64n128k16_bf16"),
     "whole tiles in memory": _of_tiles(_PRODUCT, (256, 256, 256), "half", "sm_90", instruction="wgmma_m64n128k16_f16"),
     "tiles of batches": _of_tiles(_BATCHES, (64, 72, 64), "float", "gfx942"),
