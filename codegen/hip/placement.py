@@ -29,7 +29,6 @@ class Placed:
     node: Node
     wide: bool = False
     cheap: bool = False
-    gathers: bool = False
     loop: int | None = None
     slot: int = 0
     level: int = 0
@@ -38,6 +37,10 @@ class Placed:
     operands: list[Placed] = field(default_factory=list)
     repeats: Placed | None = None
     gathered: int | None = None
+
+    @property
+    def gathers(self) -> bool:
+        return self.gathered is not None
 
     @property
     def takes_whole(self) -> bool:
@@ -132,8 +135,7 @@ def _classify(item: Placed, library: Library) -> None:
         # all elements of the share at once: lanes meet but once, and what an operator computes two at a time stays so
         item.wide = False
     elif node.type.sort == "effect":
-        item.gathers = "in_chunks" in operator.decl.role_parts
-        item.gathered = library.part(node.op, _VALUE) if item.gathers else None
+        item.gathered = library.part(node.op, _VALUE) if "in_chunks" in operator.decl.role_parts else None
         item.wide = item.gathers or any(o.node.type.sort == "index" for o in arrays)
     else:
         item.wide = bool(node.type.size) and (bool(arrays) or is_leaf)

@@ -404,17 +404,17 @@ class _Printer:
 
     def _fold_level(self, fold: Placed) -> int:
         """The level behind which a fold takes its operands: all of them as a whole, if it adds by itself."""
-        if not self._adds_itself(fold):
+        if not self._adds_itself(fold.node):
             return fold.operands[0].level
         return max(o.level + o.wide for o in fold.operands)
 
     def _folds_elements(self, fold: Placed) -> bool:
         """Is a fold made in a share loop, element by element?"""
-        return fold.operands[0].wide and not self._adds_itself(fold)
+        return fold.operands[0].wide and not self._adds_itself(fold.node)
 
-    def _adds_itself(self, fold: Placed) -> bool:
+    def _adds_itself(self, fold: Node) -> bool:
         """Does the fold's own text say what its accumulator is after a step?"""
-        return "{{result}}" in (self.library.operator(fold.node.op).decl.emit or "")
+        return "{{result}}" in (self.library.operator(fold.op).decl.emit or "")
 
     def _single(self, item: Placed, depth: int) -> None:
         node = item.node
@@ -503,7 +503,7 @@ class _Printer:
 
     def _accumulators(self, folds: Sequence[Placed]) -> None:
         for fold in folds:
-            operand = fold if self._adds_itself(fold) else fold.operands[0]
+            operand = fold if self._adds_itself(fold.node) else fold.operands[0]
             name = self._accumulator(fold)
             struct = self._monoid(fold.node)
             if operand.node.type.size:
@@ -528,7 +528,7 @@ class _Printer:
     def _accumulate(self, fold: Placed, depth: int, subscript: str) -> None:
         operand = fold.operands[0]
         target = f"{self._accumulator(fold)}{subscript}"
-        if self._adds_itself(fold):
+        if self._adds_itself(fold.node):
             text = self._emit(fold, None)
             self.computed.clear()
             meets = "" if operand.node.type.sort == "buffer" else "wave"
@@ -645,7 +645,7 @@ class _Printer:
             "target": self.context["target"].values,
             **self._rest_texts(item),
         }
-        if item.folds_loop and not self._adds_itself(item):
+        if item.folds_loop and not self._adds_itself(item.node):
             folded = item.operands[0]
             name = Text(self._accumulator(item), "atom", self._about(folded))
             if not folded.node.type.size:
@@ -739,7 +739,7 @@ class _Printer:
         name = next(node.attribute(a.name) for a in operator.decl.attributes if a.type == "monoid")
         types = [node.type.dtype, *(o.type.dtype for o in node.operands)]
         carried = [t for t in types if t.startswith(f"{name}.")]
-        inner = node.operands and "{{result}}" not in (operator.decl.emit or "")
+        inner = node.operands and not self._adds_itself(node)
         dtype = element_type(carried[0]) if carried else node.operands[0].type.dtype if inner else types[0]
         struct = struct_name(name, dtype)
         if struct not in self.monoids:
