@@ -124,7 +124,7 @@ def _stored(node: Node) -> Node:
 
 
 SPACE_MEMBERS = frozenset(
-    {"views", "view_type"}
+    {"views", "view_type", "sum_type"}
     | {"lens", "axes", "n", "rows", "elements", "bytes", "read", "inputs", "folds", "passes", "scattered", "turned"}
     | {"operations", "item", "wide", "min_stride", "fast"}
 )
@@ -139,7 +139,7 @@ def space_record(module: Module, library: Library) -> LazyRecord:
     not kept; `scattered`, the operators whose neighbouring results lie apart in their operands; `turned`, the axis along
     which neighbours lie together there, -1 without such operators or with rows; `item`, the bytes of
     the smallest element type read or written, `wide` those of the largest; `views`, the shapes of what the only fold
-    multiplies before it adds up, and `view_type`, their element type; `min_stride`, the least distance of
+    multiplies before it adds up, `view_type`, their element type, and `sum_type`, that of its result; `min_stride`, the least distance of
     neighbours along a row in any parameter; `fast`, whether the last axis longer than 1 is part of the row.
     """
     lens, axes = module.space or (), module.axes
@@ -163,6 +163,7 @@ def space_record(module: Module, library: Library) -> LazyRecord:
             "operations": lambda: _count(module, library, "pointwise"),
             "views": lambda: tuple(view.type.lens for view in _views(module, library)),
             "view_type": lambda: _common_type(_views(module, library)),
+            "sum_type": lambda: _common_type(_folds_of_views(module, library)),
             "item": lambda: min((_itemsize(t.dtype) for t in _tensors(module)), default=4),
             "wide": lambda: max((_itemsize(t.dtype) for t in _tensors(module)), default=4),
             "min_stride": lambda: _min_stride(module, lens, axes),
@@ -171,13 +172,17 @@ def space_record(module: Module, library: Library) -> LazyRecord:
     )
 
 
+def _folds_of_views(module: Module, library: Library) -> tuple[Node, ...]:
+    """A kernel's only fold, if that combines several operands before it folds them."""
+    folds = tuple(
+        node for node in module.nodes if library.role(node.op) == "fold" and node.operands[0].type.sort == "tensor"
+    )
+    return folds if len(folds) == 1 and len(folded_operands(folds[0], library)) > 1 else ()
+
+
 def _views(module: Module, library: Library) -> tuple[Node, ...]:
     """The operands that a kernel's only fold combines before it folds them; none if there is no such fold."""
-    folds = [
-        node for node in module.nodes if library.role(node.op) == "fold" and node.operands[0].type.sort == "tensor"
-    ]
-    views = folded_operands(folds[0], library) if len(folds) == 1 else ()
-    return views if len(views) > 1 else ()
+    return tuple(view for fold in _folds_of_views(module, library) for view in folded_operands(fold, library))
 
 
 def _common_type(nodes: Sequence[Node]) -> str:

@@ -227,7 +227,9 @@ def _is_word(value: Any) -> bool:
 
 
 def _word(value: Any) -> Any:
-    """A number as far as it tells kinds apart."""
+    """A number, or a list of numbers, as far as it tells kinds apart."""
+    if isinstance(value, tuple):
+        return tuple(map(_word, value))
     return min(value, 2) if isinstance(value, int) and not isinstance(value, bool) else value
 
 

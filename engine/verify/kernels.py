@@ -30,7 +30,7 @@ from genrw.engine.lowering.pipeline import Options, Pipeline, Trace
 from genrw.engine.programs.build import plain
 from genrw.engine.verify.examples import example_modules
 from genrw.engine.verify.goals import Goals, Kind
-from genrw.engine.verify.programs import random_kernel, random_program
+from genrw.engine.verify.programs import random_fold_of_views, random_kernel, random_program
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.rw_tree import OpPattern, RuleDecl
 
@@ -38,7 +38,8 @@ _LEAST_PROGRAMS = 300
 _PROGRAMS_FOR_EACH, _PROGRAMS_FOR_RARE = 8, 100
 """Programs for each kernel that is wanted; more only as long as the rule took part in none."""
 _RARER = 4
-"""So many times as many programs for a rule that asks for schedules of its own: most have none."""
+"""So many times as many programs for a rule that asks for schedules of its own, or for folds of several views: most have
+none."""
 _KERNELS_FOR_KINDS = 4
 """At most so many times as many kernels as are wanted are tried, so that there is one of every kind."""
 _PROGRAMS_FOR_TARGETS = 3
@@ -51,8 +52,12 @@ _UNSTEADY_RUNS, _UNITS = 2, 4
 """Runs that are each off by so many units in the last place, to see whether a difference is one of rounding."""
 _OF_KIND = 0.8
 """How often kernels get a schedule of a kind that is still to be met."""
+_LIKE_EXAMPLES, _LIKE_EXAMPLES_MET = 0.7, 0.2
+"""How often they get one such as examples have, before the rule took part in a kernel and later."""
 _SHORT = 0.1
 """How often rows are of one element."""
+_OF_VIEWS = 0.7
+"""How often the kernel of a space with several axes beside its rows folds several views of that."""
 _POLICIES = ("cost", "cost", "cost", "classic")
 
 
@@ -108,6 +113,7 @@ class KernelTrial:
         modules = list(example_modules(library, rule))
         if not self.spaces:
             self.spaces = [*dict.fromkeys(s for m in modules for s in self._rows(m))]
+        self.folds_views = any(_has_several_rows(*space) for space in self.spaces)
         self.goals = Goals(library, rule, stage)
         self.types = sorted({p.type.dtype for m in modules for p in m.parameters if p.type.sort == "tensor"})
 
@@ -141,7 +147,7 @@ class KernelTrial:
         if not compared:
             return False
         if compared < count:
-            return programs >= count * _PROGRAMS_FOR_EACH * (_RARER if self.goals.words else 1)
+            return programs >= count * _PROGRAMS_FOR_EACH * (_RARER if self.goals.words or self.folds_views else 1)
         most = count * _KERNELS_FOR_KINDS
         looked_at = programs >= _PROGRAMS_FOR_TARGETS * len(self.targets)
         return (looked_at and not self.goals.open()) or compared >= most or programs >= 2 * most
@@ -169,12 +175,16 @@ class KernelTrial:
         monoid = self.goals.wanted_monoid(random)
         if self.spaces and random.random() < 0.8:
             space, axes = random.choice(self.spaces)
+            dtype = random.choice(self.types) if self.types and random.random() < _SHOWN else None
+            if _has_several_rows(space, axes) and random.random() < _OF_VIEWS:
+                module = random_fold_of_views(self.library, random, space, axes, dtype=dtype)
+                if module is not None:
+                    return module
             if axes and random.random() < _SHORT:
                 # rows of one element are left only where the program says that the first stage is done
                 short = tuple(1 if d in axes else n for d, n in enumerate(space))
                 module = random_kernel(self.library, random, short, axes, exact=True, monoid=monoid)
                 return replace(module, stage=self.library.stages[0])
-            dtype = random.choice(self.types) if self.types and random.random() < _SHOWN else None
             return random_kernel(self.library, random, space, axes, dtype=dtype, monoid=monoid)
         if monoid is not None:
             return random_kernel(self.library, random, *random.choice([s for s in _LONG if s[1]]), monoid=monoid)
@@ -195,14 +205,15 @@ class KernelTrial:
         ]
         if self.goals.words and not any(self.goals.has_words(s) for s in found):
             raise error("no schedule has the words that the rule asks for")
+        if self.wanted and random.random() < (_LIKE_EXAMPLES_MET if self.goals.met else _LIKE_EXAMPLES):
+            like = random.choice(self.wanted)
+            best = max((_likeness(schedule, like) for schedule in found), default=0)
+            found = [schedule for schedule in found if _likeness(schedule, like) == best]
+            return replace(options, schedule=random.choice(found)) if found else options
         allowed = [(kind, s) for s in found if (kind := self._kind_of(module, s, options)) is not None]
         if allowed and random.random() < _OF_KIND:
             self.goals.seen(kind for kind, _ in allowed)
             return replace(options, schedule=self.goals.least_tried(random, allowed))
-        if self.wanted and random.random() < 0.85:
-            like = random.choice(self.wanted)
-            best = max((_likeness(schedule, like) for schedule in found), default=0)
-            found = [schedule for schedule in found if _likeness(schedule, like) == best]
         return replace(options, schedule=random.choice(found)) if found else options
 
     def _kind_of(self, module: Module, schedule: Mapping[str, Any], options: Options) -> Kind | None:
@@ -413,6 +424,11 @@ class _Unsteady(Evaluator):
             return value
         units = _UNITS * DTYPES[DTYPES[dtype].compute].epsilon
         return Array(value.values * (1 + units * self._rng.uniform(-1, 1, value.values.shape)), value.dtype)
+
+
+def _has_several_rows(space: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    """Has a space of rows several axes beside these?"""
+    return bool(axes) and len(space) - len(axes) > 1
 
 
 def _likeness(schedule: Mapping[str, Any], like: Mapping[str, Any]) -> int:

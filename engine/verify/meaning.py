@@ -7,7 +7,7 @@ What a lane's value is at an element that does not exist is unspecified. It gets
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -197,7 +197,7 @@ class TermValues:
     def _leaf(self, node: Node) -> Value:
         type_ = node.type
         if type_.sort == "buffer":
-            return Memory.of_groups(node.op, type_, numpy_dtype(type_.dtype), self.lanes.groups)
+            return self._group_memory(node)
         if id(node) not in self.leaves:
             # memory that is written: what is in it before does not matter
             return stored(np.zeros(type_.lens), type_.dtype, self.precise)
@@ -208,6 +208,14 @@ class TermValues:
         if self.missing:
             self._lost[id(node)] = array.values == MISSING
         return array
+
+    def _group_memory(self, node: Node) -> Memory:
+        """Workgroup memory that a term is given: what was left in it can be read."""
+        memory = Memory.of_groups(node.op, node.type, numpy_dtype(node.type.dtype), self.lanes.groups)
+        if id(node) not in self.leaves:
+            return memory
+        left = stored(self.leaves[id(node)], node.type.dtype, self.precise).values.reshape(-1)
+        return replace(memory, values=left, written=np.ones(left.shape, np.bool_))
 
     def _buffer(self, node: Node, values: Mapping[int, Value]) -> Value:
         for operand in node.operands:

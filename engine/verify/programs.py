@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import prod
+from math import log2, prod
 from random import Random
 from typing import Any
 
@@ -22,9 +22,20 @@ _MOST_ELEMENTS, _LONGEST_ROWS = 1 << 14, 1 << 17
 """Elements of a program, and of one of two rows at most, which are as long as a rule needs them to be."""
 _ROLES = ("pointwise", "pointwise", "fold", "index_map", "index_map")
 _TYPES = ("float", "float", "float", "int32", "half", "double", "int8")
+_TYPES_OF_VIEWS = ("half", "half", "bf16", "bf16", "float", "double", "int8", "uint8")
 _TRIES = 40
 _REPEATED = 0.15
 """How often rows have one value for all of their elements."""
+_MOST_PRODUCTS = 1 << 22
+"""Elements of the space of a fold of several views, which holds far more than these do: several workgroups' worth."""
+_DEEP = 80
+"""About so many of them are folded into one, if that many are."""
+_ROUND = 0.6
+"""How often the lengths of such a space are powers of two."""
+_USUAL_SUM = 0.8
+"""How often what such a fold makes is of the type in which its elements are computed."""
+_IN_BOTH = 0.5
+"""How often several views have a kept axis that is left when each has one of its own."""
 _SCATTERED = "scattered"
 """The part of the role of index maps whose neighbours lie apart."""
 
@@ -65,6 +76,25 @@ def random_kernel(
         longest = longest if lens[longest] > 2 else max(range(len(lens)), key=lambda d: lens[d])
         lens = tuple((n + 1) // 2 if d == longest else n for d, n in enumerate(lens))
     return _Writer(library, random, lens, dtype, monoid).kernel(axes)
+
+
+def random_fold_of_views(
+    library: Library, random: Random, lens: tuple[int, ...], axes: tuple[int, ...], *, dtype: str | None = None
+) -> Module | None:
+    """A program of one kernel that folds several views of a space of about the proportions of `lens` along `axes`; None if
+    the draws do not fit together. Each view has some of the axes that the fold keeps, and these stay long."""
+    deep = prod(lens[d] for d in axes)
+    most = random.choice((_MOST_PRODUCTS, _MOST_PRODUCTS >> 2)) / min(deep, _DEEP)
+    kept = min(1.0, (most / (prod(lens) / deep)) ** (1 / max(1, len(lens) - len(axes))))
+    folded = min(1.0, (_DEEP / deep) ** (1 / max(1, len(axes))))
+    lens = tuple(_about(n * (folded if d in axes else kept), random) for d, n in enumerate(lens))
+    return _Writer(library, random, lens, dtype or random.choice(_TYPES_OF_VIEWS)).fold_of_views(axes)
+
+
+def _about(length: float, random: Random) -> int:
+    """A length near one that is wanted: a power of two, or any."""
+    length *= 2 ** random.uniform(-0.8, 0.8)
+    return max(1, 1 << round(log2(max(1.0, length))) if random.random() < _ROUND else round(length))
 
 
 class _Writer:
@@ -114,6 +144,45 @@ class _Writer:
                 whole = self._combined(whole, fold) or whole
         return self._ended()
 
+    def fold_of_views(self, axes: tuple[int, ...]) -> Module | None:
+        """A fold along axes of parameters that have some of the other axes each, and sometimes what is made of it."""
+        name = self.random.choice([n for n in operators_of(self.library, "fold") if self._views_of(n) > 1])
+        views = [self._parameter(self.dtype, lens) for lens in self._view_lens(self._views_of(name), axes)]
+        given = {
+            key: axes if decl.type == "axes" else self._entry(name, key, [v.type for v in views])
+            for key, decl in self.library.operator(name).attributes.items()
+        }
+        fold = self._made(name, given, views)
+        if fold is None:
+            return None
+        for _ in range(self.random.choice((0, 0, 1, 2))):
+            self._unary(self.values[-1])
+        return self._ended()
+
+    def _entry(self, name: str, key: str, types: list[Type]) -> Any:
+        """An attribute of a fold; its type is mostly the one that elements of the program's type are computed in."""
+        operator = self.library.operator(name)
+        decl = operator.attributes[key]
+        if decl.type == "dtype" and self.random.random() < _USUAL_SUM:
+            return DTYPES[self.dtype].compute
+        return coerced(operator, key, self.attributes.value(decl, operator, types, {}))
+
+    def _views_of(self, name: str) -> int:
+        """How many tensors an operator takes."""
+        return len(self.library.operator(name).fixed)
+
+    def _view_lens(self, count: int, axes: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """The shapes of views: each kept axis is one of one of them, or of all, and of length 1 in the others. Each view
+        has one of its own, as long as there are so many."""
+        kept = [d for d in range(len(self.lens)) if d not in axes]
+        owners: dict[int, int | None] = {}
+        for place, d in enumerate(self.random.sample(kept, len(kept))):
+            shared = place >= count and self.random.random() < _IN_BOTH
+            owners[d] = None if shared else place % count
+        return [
+            tuple(n if owners.get(d) in (None, view) else 1 for d, n in enumerate(self.lens)) for view in range(count)
+        ]
+
     def _some(self, role: str) -> None:
         for _ in range(_TRIES):
             made = self._drawn(role, None)
@@ -157,6 +226,16 @@ class _Writer:
             operator = self.library.operator(name)
             if len(operator.fixed) == 2 and not operator.decl.attributes:
                 made = self._made(name, {}, [x, y])
+                if made is not None:
+                    return made
+        return None
+
+    def _unary(self, x: Node) -> Node | None:
+        """A pointwise operator of one value."""
+        for _ in range(_TRIES):
+            name = self.random.choice(operators_of(self.library, "pointwise"))
+            if self._views_of(name) == 1 and not self.library.operator(name).decl.attributes:
+                made = self._made(name, {}, [x])
                 if made is not None:
                     return made
         return None

@@ -114,9 +114,12 @@ class RuleTrial:
         )
 
     def _has_missing(self) -> bool:
-        """Does an index of -1 stand for an element that does not exist? In the last stage it is a number as others are."""
+        """Does an index of -1 stand for an element that does not exist? In the last stage it is a number as others are, and
+        all that workgroup memory is asked for exists."""
         last = self.library.stages[-1:]
         operators = [self.library.operator(name) for name in _operators(self.library, self.rule)]
+        if any(operand.sort == "buffer" for op in operators for operand in op.decl.operands):
+            return False
         return not last or self.rule.stages != tuple(last) or any(not op.legal_at(last[0]) for op in operators)
 
     def run(self, count: int, seed: str) -> Tried:

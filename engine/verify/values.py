@@ -48,7 +48,8 @@ def leaf_values(
     kind: Kind,
     seed: int,
 ) -> dict[int, Values]:
-    """Values by the identity of the leaf: of tensors one for each element, of others one for each lane."""
+    """Values by the identity of the leaf: of tensors one for each element, of workgroup memory one for each element and
+    workgroup, of others one for each lane."""
     domained = _domained(leaves, root, library, seed)
     found: dict[int, Values] = {}
     for number, leaf in enumerate(leaves):
@@ -61,7 +62,11 @@ def leaf_values(
             if values is None:
                 values = _numbers(leaf.type.lens, leaf.type.dtype, rng)
             found[id(leaf)] = _overlapping(leaf, _mixed(values, leaf.type.dtype, kind, rng))
-        elif sort != "buffer":
+        elif sort == "buffer":
+            if leaf.type.dtype in DTYPES:
+                held = (launch.groups, *leaf.type.lens)
+                found[id(leaf)] = _mixed(_numbers(held, leaf.type.dtype, rng), leaf.type.dtype, kind, rng)
+        else:
             dtype = element_type(leaf.type.dtype)
             found[id(leaf)] = _mixed(_numbers(_shape(leaf, launch), dtype, rng), dtype, kind, rng)
     return found

@@ -48,6 +48,33 @@ def test_kernels_compute_the_same_on_the_cpu(target: str, dtype: str, kind: str)
             case.check(run(case.inputs, threads=1, order=order)["z"])
 
 
+TYPES = ("half", "bf16", "float", "double", "int8", "uint8", "int32")
+SUM = """\
+x = @param:x -> {dtype}{{64, 48, 1}}
+y = @param:y -> {dtype}{{1, 48, 64}}
+u = convert[target_type={sums}](x)
+v = convert[target_type={sums}](y)
+a = multibroadcast[out_lens={{64, 48, 64}}](u)
+b = multibroadcast[out_lens={{64, 48, 64}}](v)
+m = mul(a, b)
+z = reduce_sum[axes={{1}}](m)
+@return(z)
+"""
+
+
+@pytest.mark.parametrize("sums", TYPES)
+@pytest.mark.parametrize("target", ["sm_90", "gfx942", "gfx1100"])
+def test_tiles_add_up_in_the_type_that_is_asked_for(target: str, sums: str) -> None:
+    """Whatever elements and sums are of, what tiles make of them can be lowered."""
+    for dtype in TYPES:
+        program = load(SUM.format(dtype=dtype, sums=sums), target)
+        rated = next(iter(program.lower("schedule").trace.schedules.values()), [])
+        tiled = [schedule for _, schedule, _ in rated if schedule["algo"] == "matrix"]
+        assert not tiled or sums == "float", dtype
+        for schedule in tiled[:1]:
+            load(SUM.format(dtype=dtype, sums=sums), target, schedule=schedule).lower("final")
+
+
 def scheduled_case(
     make: Callable[[Random, np.random.Generator, str], Case], target: str, dtype: str, seed: int
 ) -> tuple[Case, Mapping[str, Any]]:

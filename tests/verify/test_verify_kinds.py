@@ -38,6 +38,8 @@ def edited(library: Library, name: str, before: str, after: str) -> tuple[Librar
     assert text.count(before) == 1
     (mine,) = (d for d in parse_rw(f"stage {rule.stages[0]}\n\n{text.replace(before, after)}", "edited").declarations)
     assert isinstance(mine, RuleDecl)
+    # what the file gives its examples stands beside the rule
+    mine = replace(mine, examples=rule.examples)
     return replace(library, rules=tuple(mine if r is rule else r for r in library.rules)), mine
 
 
@@ -54,6 +56,14 @@ def test_several_steps_are_met(library: Library) -> None:
     """With one step, how many elements a step covers is never asked."""
     product = "all=schedule.block_size * schedule.share](local_id())))\n  with"
     mine, rule = edited(library, "el_flat", product, product.replace("*", "+"))
+    assert verify_rule(mine, rule, Options()).status == REFUTED
+
+
+@pytest.mark.slow
+def test_several_tiles_are_met(library: Library) -> None:
+    """With one tile across, how wide a tile is is never asked; kernels of contractions are drawn that have several."""
+    width = "{schedule.tile[1]}), i))\n  example"
+    mine, rule = edited(library, "columns_of_tile", width, width.replace("{", "{1 + "))
     assert verify_rule(mine, rule, Options()).status == REFUTED
 
 
