@@ -71,8 +71,9 @@ def chosen(library: Library, request: Request) -> list[Subject]:
 
 def _of_folders(library: Library) -> list[Subject]:
     """What is not shipped."""
-    own = {id(declaration) for declaration in own_declarations(library)}
-    return [subject for subject in _subjects(library) if id(subject) in own]
+    declared = own_declarations(library)
+    own, monoids = {id(d) for d in declared}, {d.name for d in declared if isinstance(d, MonoidDecl)}
+    return [s for s in _subjects(library) if (s.name in monoids if isinstance(s, MonoidDecl) else id(s) in own)]
 
 
 def _unknown(library: Library) -> frozenset[str]:

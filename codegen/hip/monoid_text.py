@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from genrw.codegen.hip.comments import comment_lines
 from genrw.codegen.hip.identifiers import Names
 from genrw.engine.ir.dtypes import DTYPES
-from genrw.engine.language.cpp_expr import cpp_expr
-from genrw.engine.language.expr import free_names
+from genrw.engine.language.cpp_expr import WHOLE, cpp_braced
 from genrw.engine.library.monoids import result_type, selects
 from genrw.grammar.expr_tree import Expr
 from genrw.grammar.rw_tree import FieldExpr, MonoidDecl
+
+_Named = dict[str, tuple[str, str]]
+"""What expressions may name: the C++ text and the type of each."""
 
 
 def struct_name(monoid: str, dtype: str) -> str:
@@ -45,17 +45,16 @@ class _Struct:
         lines += self._accumulator()
         lines.append(f"    static GEN_DEVICE acc identity() {{ return {self._value(monoid.identity, {})}; }}")
         if monoid.element:
-            value = self._element()
+            names = {"x": ("x", self.dtype), "index": ("index", "int64"), "k": ("index", "int64")}
+            value = self._value(monoid.element, names)
             lines.append(f"    static GEN_DEVICE acc element({self.type} x, long long index) {{ return {value}; }}")
-        names = self._members("a") | self._members("b")
-        value = self._value(monoid.combine, names)
+        value = self._value(monoid.combine, self._members("a") | self._members("b"))
         if selects(monoid) and DTYPES[self.dtype].compute != self.dtype:
             lines += ["    template <class T>", f"    static GEN_DEVICE T combine(T a, T b) {{ return {value}; }}"]
         else:
             lines.append(f"    static GEN_DEVICE acc combine(acc a, acc b) {{ return {value}; }}")
         if monoid.finish is not None:
-            names = self._members("") if self.fields else {"a": "a"}
-            names = {k.lstrip("."): v for k, v in names.items()} | {"n": "n"}
+            names = {path.removeprefix("a."): found for path, found in self._members("a").items()} | {"n": ("n", WHOLE)}
             result = result_type(monoid, self.dtype)
             text = self._text(monoid.finish, names, result)
             lines.append(f"    static GEN_DEVICE {DTYPES[result].cpp} finish(acc a, long long n) {{ return {text}; }}")
@@ -68,32 +67,18 @@ class _Struct:
         members = " ".join(f"{DTYPES[d].cpp} {self.members[name]};" for name, d in self.fields.items())
         return [f"    struct acc {{ {members} }};"]
 
-    def _members(self, name: str) -> dict[str, str]:
-        """How expressions name an accumulator's parts, and how C++ does."""
+    def _members(self, name: str) -> _Named:
+        """An accumulator's parts."""
         if not self.fields:
-            return {name: name}
-        owner = name or "a"
-        return {f"{name}.{f}": f"{owner}.{member}" for f, member in self.members.items()}
+            return {name: (name, self.dtype)}
+        return {f"{name}.{f}": (f"{name}.{member}", self.fields[f]) for f, member in self.members.items()}
 
-    def _value(self, fields: tuple[FieldExpr, ...], names: Mapping[str, str]) -> str:
+    def _value(self, fields: tuple[FieldExpr, ...], names: _Named) -> str:
         if not self.fields:
             return self._text(fields[0].value, names, self.dtype)
         given = {f.field: f.value for f in fields}
-        parts = [self._text(given[name], names, d) for name, d in self.fields.items()]
-        return f"{{{', '.join(parts)}}}"
+        return f"{{{', '.join(self._text(given[name], names, d) for name, d in self.fields.items())}}}"
 
-    def _element(self) -> str:
-        """The accumulator of element x; C++ narrows a position to a field of fewer bits only if told to."""
-        names = {"x": "x", "index": "index", "k": "index"}
-        if not self.fields:
-            return self._value(self.monoid.element, names)
-        given = {f.field: f.value for f in self.monoid.element}
-        parts = []
-        for name, dtype in self.fields.items():
-            text = self._text(given[name], names, dtype)
-            narrow = DTYPES[dtype].is_integer and DTYPES[dtype].bits < 64 and free_names(given[name]) & {"index", "k"}
-            parts.append(f"static_cast<{DTYPES[dtype].cpp}>({text})" if narrow else text)
-        return f"{{{', '.join(parts)}}}"
-
-    def _text(self, expr: Expr, names: Mapping[str, str], dtype: str) -> str:
-        return cpp_expr(expr, names, dtype, result=dtype)[0]
+    def _text(self, expr: Expr, names: _Named, result: str) -> str:
+        texts = {name: text for name, (text, _) in names.items()}
+        return cpp_braced(expr, texts, self.dtype, {name: dtype for name, (_, dtype) in names.items()}, result)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from genrw.engine.interpret.fold import Folds, fold_functions
+from genrw.engine.interpret.fold import Folds, closed, fold_functions
 from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
 from genrw.engine.ir.nodes import Node
 from genrw.engine.language.arrays import Array, stored
@@ -94,12 +94,10 @@ class Evaluator:
         return env
 
     def _stored(self, node: Node, values: Any) -> Value:
-        dtype = node.type.dtype or "int64"
-        if not isinstance(values, tuple):
-            return stored(np.asarray(values), dtype, self.precise)
-        monoid, _, element = dtype.rpartition(".")
-        fields = self.folds.of(monoid, element).fields.values()
-        return tuple(stored(np.asarray(v), d, self.precise) for v, d in zip(values, fields, strict=True))
+        monoid, _, element = (node.type.dtype or "int64").rpartition(".")
+        fields = (*self.folds.of(monoid, element).fields.values(),) if monoid else (element,)
+        parts = values if isinstance(values, tuple) else (values,)
+        return closed(tuple(stored(np.asarray(v), d, self.precise) for v, d in zip(parts, fields, strict=True)))
 
 
 def at_node(node: Node, problem: GenrwError | str) -> GenrwError:

@@ -38,7 +38,7 @@ _FLOATING = frozenset(
 )
 
 # Types of numbers that stand alone: they become whatever they meet.
-_WHOLE, _REAL = "a whole number", "a real number"
+WHOLE, _REAL = "a whole number", "a real number"
 
 
 class TypeWord(str):
@@ -65,16 +65,33 @@ def cpp_expr(
     `dtype` is the type of all names (and what `type` means) but those in `types`. Where the `result` is to be an
     integer and the expression is none, it is converted.
     """
-    within_depth(expr)
-    for node in walk(expr):
-        if isinstance(node, Call):
-            _check_count(node)
-    printer = _Printer(names, dtype, types or {})
+    printer = _checked(expr, names, dtype, types or {})
     printed = printer.whole(expr)
     found = _settled(printer.type(expr), dtype)
     if result and DTYPES[result].is_integer and DTYPES[found].is_float:
         return f"gen::convert<{DTYPES[result].cpp}>({printed.text})", "atom"
     return printed.text, printed.precedence
+
+
+def cpp_braced(expr: Expr, names: Mapping[str, str], dtype: str, types: Mapping[str, str], result: str) -> str:
+    """An expression's C++ text for a place within braces, where C++ narrows nothing by itself. Numbers that stand alone
+    are of the result's type; a name of type `WHOLE` is a plain number."""
+    printer = _checked(expr, names, dtype, types)
+    found = _settled(printer.type(expr), result)
+    text, wanted = printer.print(expr, found).text, DTYPES[result]
+    if found == wanted.compute:
+        return text
+    function = "static_cast" if DTYPES[found].is_integer and wanted.is_integer else "gen::convert"
+    return f"{function}<{wanted.cpp}>({text})"
+
+
+def _checked(expr: Expr, names: Mapping[str, str], dtype: str, types: Mapping[str, str]) -> _Printer:
+    """What prints an expression of which C++ has all the functions."""
+    within_depth(expr)
+    for node in walk(expr):
+        if isinstance(node, Call):
+            _check_count(node)
+    return _Printer(names, dtype, types)
 
 
 def cpp_number(value: float, dtype: str) -> str:
@@ -138,11 +155,12 @@ class _Printer:
             case Const(str()):
                 raise _unsupported("a string", expr)
             case Const(int()):
-                return _WHOLE
+                return WHOLE
             case Const(float()):
                 return _REAL
             case Name() | Member():
-                return DTYPES[self.named_types.get(_path(expr), self.dtype)].compute
+                named = self.named_types.get(_path(expr), self.dtype)
+                return named if named == WHOLE else DTYPES[named].compute
             case Unary(_, operand):
                 return self.type(operand)
             case Binary(_, left, right) | IfElse(_, left, right):
@@ -180,7 +198,7 @@ class _Printer:
             case Const():
                 return self._const(expr, number)
             case Name() | Member():
-                return self._name(expr)
+                return self._name(expr, number)
             case Unary():
                 return self._unary(expr, number)
             case Binary():
@@ -205,8 +223,10 @@ class _Printer:
             return Cpp(f"{limits.cpp}({text})", "atom")  # a bare literal is an int
         return Cpp(text, "unary" if text.startswith("-") else "atom")
 
-    def _name(self, expr: Name | Member) -> Cpp:
+    def _name(self, expr: Name | Member, number: str) -> Cpp:
         path = _path(expr)
+        if self.named_types.get(path) == WHOLE:
+            return Cpp(f"static_cast<{DTYPES[number].cpp}>({self.names[path]})", "atom")
         if path in self.names:
             text = self.names[path]
             if isinstance(text, TypeWord):
@@ -422,7 +442,7 @@ def _meet(a: str, b: str) -> str:
     if a in DTYPES and b in DTYPES:
         return promote(a, b)
     if a not in DTYPES and b not in DTYPES:
-        return _REAL if _REAL in (a, b) else _WHOLE
+        return _REAL if _REAL in (a, b) else WHOLE
     number, dtype = (b, a) if a in DTYPES else (a, b)
     if number == _REAL:
         return dtype if DTYPES[dtype].is_float else "double"

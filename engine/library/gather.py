@@ -13,7 +13,7 @@ from genrw.engine.library.definitions import Derived, TermFunctions, definition_
 from genrw.engine.library.example_scope import ExampleScope
 from genrw.engine.library.instructions import Instruction, instruction_functions, instruction_problems
 from genrw.engine.library.library import DEFAULT, NOWHERE, ExpressionScope, Library, Operator, Target
-from genrw.engine.library.monoids import monoid_functions
+from genrw.engine.library.monoids import monoid_functions, with_field
 from genrw.engine.library.rows import written_out_rows
 from genrw.engine.library.variants import nodes
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
@@ -128,7 +128,7 @@ class _Gatherer:
         if before is not None and not self.problems and _same_terms(self.files, before.files):
             return self._with_rules(replace(before, files=self.files))
         lets: dict[str, LetDecl] = self._of(LetDecl)
-        monoids: dict[str, MonoidDecl] = self._of(MonoidDecl)
+        monoids = {name: with_field(monoid) for name, monoid in self._of(MonoidDecl).items()}
         instructions: dict[str, Instruction] = {}
         scope = ExpressionScope(
             lets, monoid_functions(monoids) | instruction_functions(instructions) | LAYOUT_FUNCTIONS

@@ -3,23 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from genrw.engine.ir.dtypes import in_class
 from genrw.engine.language.expr import compile_expr
+from genrw.engine.language.expr_walk import substitute
 from genrw.engine.language.functions import Function, Misuse, declare
-from genrw.grammar.expr_tree import Call, Expr, Name
-from genrw.grammar.rw_tree import MonoidDecl
+from genrw.grammar.expr_tree import Call, Expr, Member, Name
+from genrw.grammar.rw_tree import FieldExpr, MonoidDecl
 
 ELEMENT = "T"
 """The name of the elements' type in a monoid's declaration."""
 _USUAL_BOUND = "number"
 """What elements are where a monoid does not say."""
 _SELECTING = ("min", "max")
+_FIELD = "value"
+"""The field of a monoid that maps its elements and names none."""
 
 
 def bound(monoid: MonoidDecl) -> str:
     """The class of types, or the type, that a monoid's elements are of."""
     return dict(monoid.where).get(ELEMENT, _USUAL_BOUND)
+
+
+def with_field(monoid: MonoidDecl) -> MonoidDecl:
+    """The monoid, carrying a field if it maps its elements to one value: so the types of elements and of accumulators
+    tell them apart."""
+    if monoid.carry or not monoid.element:
+        return monoid
+
+    def fielded(clause: tuple[FieldExpr, ...]) -> tuple[FieldExpr, ...]:
+        return tuple(FieldExpr(_FIELD, substitute(f.value, parts)) for f in clause)
+
+    span = monoid.name_span
+    parts: dict[str, Expr] = {name: Member(Name(name, span=span), _FIELD, span=span) for name in ("a", "b")}
+    result = Name(_FIELD, span=span)
+    return replace(
+        monoid,
+        carry=((_FIELD, ELEMENT),),
+        element=tuple(FieldExpr(_FIELD, f.value) for f in monoid.element),
+        identity=tuple(FieldExpr(_FIELD, f.value) for f in monoid.identity),
+        combine=fielded(monoid.combine),
+        finish=substitute(monoid.finish, {"a": result}) if monoid.finish is not None else result,
+    )
 
 
 def folds(monoid: MonoidDecl, dtype: str) -> bool:
@@ -69,7 +95,7 @@ def identity_value(monoid: MonoidDecl, dtype: str) -> float:
 
 def selects(monoid: MonoidDecl) -> bool:
     """Is what two accumulators combine to always one of them, by `min` and `max`? Such a fold rounds nothing."""
-    return not monoid.carry and not monoid.element and _selects(monoid.combine[0].value)
+    return not monoid.carry and _selects(monoid.combine[0].value)
 
 
 def _selects(expr: Expr) -> bool:
@@ -89,7 +115,7 @@ def monoid_functions(monoids: Mapping[str, MonoidDecl]) -> dict[str, Function]:
     functions = (
         declare(
             "carries(op: string) -> bool",
-            lambda op: bool(find(op).carry or find(op).element),
+            lambda op: bool(find(op).carry),
             "Whether elements are mapped to another accumulator before they are combined.",
         ),
         declare(

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from breadth import spread
+from support import differences
 
 import genrw
+from genrw.engine.interpret.inputs import random_inputs
 from genrw.main import execute
 
 RULES = """
@@ -52,9 +55,45 @@ monoid summary
 """
 
 
+CLAUSES = {
+    "alone": "identity 0\ncombine a + b",
+    "finished": "identity 0\ncombine a + b\nfinish a * 2 + n",
+    "typed": "identity 0\ncombine a + b\nfinish a * 2\nresult double",
+    "mapped": "element x * (k % 3)\nidentity 0\ncombine a + b",
+    "mapped_largest": "element k if x > 1 else -1\nidentity -1\ncombine max(a, b)",
+    "mapped_finished": "element x * x\nidentity 0\ncombine a + b\nfinish a / n",
+    "mapped_typed": "element abs(x)\nidentity 0\ncombine a + b\nfinish a + n\nresult double",
+    "field": "carry s: T\nelement s = x * (k % 3)\nidentity s = 0\ncombine s = a.s + b.s\nfinish s * 2",
+    "field_typed": "carry c: int64\nelement c = 1 if x > 0 else 0\nidentity c = 0\ncombine c = a.c + b.c\nfinish c\nresult int64",
+    "fields": "carry c: int32, s: T\nelement c = k % 2, s = x\nidentity c = 0, s = 0\n"
+    "combine c = a.c + b.c, s = a.s + b.s\nfinish s + c",
+    "fields_typed": "carry c: int32, s: T\nelement c = k % 2, s = x\nidentity c = 0, s = 0\n"
+    "combine c = a.c + b.c, s = a.s + b.s\nfinish s + c\nresult double",
+    "fields_mixed": "carry c: int32, s: T, m: double\n"
+    "element c = 1 if x > 0.5 else 0, s = k % 3, m = k * 0.25\nidentity c = 0, s = 0, m = 0\n"
+    "combine c = a.c + b.c, s = a.s + b.s, m = a.m + b.m\nfinish (s + c) * 0.5 + m / n + max(n, m)\nresult double",
+}
+"""A monoid of each kind: of one value or of fields, elements mapped to it or not, a result of its own or not."""
+SHAPES = {
+    "even": ("float{3, 16384}", "{1}"),
+    "odd": ("half{2, 20001}", "{1}"),
+    "columns": ("int32{9001, 3}", "{0}"),
+    "odd_axes": ("double{5, 31, 133}", "{0, 1, 2}"),
+}
+
+
+def monoids() -> str:
+    """The text of the monoids of each kind."""
+    lines = []
+    for name, clauses in CLAUSES.items():
+        lines += [f"/// Made of `{name}`.", f"monoid {name}", *(f"  {line}" for line in clauses.split("\n"))]
+        lines += ["  accumulate float for half, bf16", ""]
+    return "\n".join(lines)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "mine.rw").write_text(RULES)
+    (tmp_path / "mine.rw").write_text(RULES + monoids())
     return tmp_path
 
 
@@ -62,6 +101,23 @@ def program(folder: Path, op: str, type_: str, axes: str) -> Path:
     path = folder / "p.gen"
     path.write_text(f"x = @param:x -> {type_}\ny = reduce_{op}[axes={axes}](x)\n@return(y)\n")
     return path
+
+
+@pytest.mark.parametrize(("op", "shape"), spread([*CLAUSES], [*SHAPES], quick=3))
+def test_each_kind_of_monoid_is_split_where_a_sum_is(folder: Path, op: str, shape: str) -> None:
+    kernels = {}
+    for name in ("sum", op):
+        path = program(folder, name, *SHAPES[shape])
+        split = genrw.load(path, rules=[folder], target="slow").lower("fuse")
+        kernels[name] = len(split.modules)
+    assert kernels["sum"] == kernels[op] == 2
+    written = genrw.load(path, rules=[folder], target="slow")
+    inputs = random_inputs(written.modules[0], written.library, 0)
+    want = written.run(inputs, "interpret", precise=True)
+    for stage in written.stages:
+        lowered = written.lower(stage)
+        assert differences(lowered, lowered.run(inputs, "interpret"), want) == {}, stage
+    assert differences(lowered, lowered.run(inputs), want) == {}
 
 
 @pytest.mark.parametrize("op", ["logsumexp", "average", "summary", "argmax", "argmin"])
