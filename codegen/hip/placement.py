@@ -16,6 +16,8 @@ from genrw.engine.library.library import Library
 
 _VALUE = 2
 """The part of a write that says what is written."""
+_SHARE = "{{share}}"
+"""What the text of an operator calls the number of an element within the lane's share."""
 
 
 @dataclass
@@ -138,7 +140,8 @@ def _classify(item: Placed, library: Library) -> None:
         item.gathered = library.part(node.op, _VALUE) if "in_chunks" in operator.decl.role_parts else None
         item.wide = item.gathers or any(o.node.type.sort == "index" for o in arrays)
     else:
-        item.wide = bool(node.type.size) and (bool(arrays) or is_leaf)
+        differs = bool(arrays) or is_leaf or _SHARE in (operator.decl.emit or "")
+        item.wide = bool(node.type.size) and differs
     if is_leaf and operator.decl.role_parts:
         item.loop = node.attribute(operator.decl.role_parts[0])
     else:

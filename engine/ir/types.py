@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
 
 SORTS = ("tensor", "scalar", "array", "index", "buffer", "effect")
+_MOST_AXES = 24
+"""numpy has 32 in its older releases, and rules may cut some."""
+_MOST_ELEMENTS = 2**48
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +71,13 @@ def packed_strides(lens: tuple[int, ...]) -> tuple[int, ...]:
 
 
 EFFECT = Type("effect")
+
+
+def beyond_limits(lens: Sequence[int]) -> tuple[str, str] | None:
+    """What is too much about a tensor's lengths, and what is not. Axes of no elements do not make up for long ones:
+    indices and strides count through them."""
+    if len(lens) > _MOST_AXES:
+        return f"the tensor has {len(lens)} axes", f"it has at most {_MOST_AXES}"
+    if prod(n for n in lens if n > 0) >= _MOST_ELEMENTS:
+        return "the tensor is too large", "it has fewer than 2^48 elements, axes of length 0 left out"
+    return None

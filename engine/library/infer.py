@@ -7,7 +7,7 @@ from typing import Any
 
 from genrw.engine.ir.dtypes import in_class, is_dtype
 from genrw.engine.ir.nodes import Attributes
-from genrw.engine.ir.types import EFFECT, Type
+from genrw.engine.ir.types import EFFECT, Type, beyond_limits
 from genrw.engine.library.library import Library, Operator
 from genrw.engine.library.monoids import bound, element_type, folds
 from genrw.grammar.diagnostics import GenrwError, error
@@ -274,7 +274,11 @@ def _declared_result(operator: Operator, env: Mapping[str, Any]) -> Type:
         size = _length(operator, args[1]) if len(args) > 1 else 0
         return Type("array" if size else "scalar", dtype, size=size)
     strides = _integers(operator, args[2]) if len(args) > 2 and args[2] else None
-    return Type(str(sort), dtype, _lengths(operator, args[1]), strides)
+    lens = _lengths(operator, args[1])
+    excess = beyond_limits(lens)
+    if excess is not None:
+        raise TypeProblem(*excess)
+    return Type(str(sort), dtype, lens, strides)
 
 
 def _integers(operator: Operator, values: Any) -> tuple[int, ...]:

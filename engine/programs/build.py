@@ -10,7 +10,7 @@ from typing import Any
 
 from genrw.engine.ir.dtypes import DTYPES, is_dtype, is_element
 from genrw.engine.ir.nodes import Attributes, Module, Node, Unit, distinct_names
-from genrw.engine.ir.types import EFFECT, Type
+from genrw.engine.ir.types import EFFECT, Type, beyond_limits
 from genrw.engine.library.infer import TypeProblem, check_arity, environment, infer
 from genrw.engine.library.library import Library, Operator
 from genrw.engine.programs.build_main import build_main, is_main
@@ -404,8 +404,9 @@ class _Builder:
         if node.kind == "scalar" and node.dtype:
             return Type("tensor", dtype)
         lens = tuple(int(n) for n in node.lens)
-        if Type("tensor", dtype, lens).elements >= 2**48:
-            raise error("the tensor is too large", node.span, "it has fewer than 2^48 elements")
+        excess = beyond_limits(lens)
+        if excess is not None:
+            raise error(excess[0], node.span, excess[1])
         strides = tuple(int(n) for n in node.strides) if node.strides is not None else None
         if strides is not None and len(strides) != len(lens):
             raise error(f"{len(lens)} lengths need as many strides, not {len(strides)}", node.span)

@@ -157,3 +157,36 @@ def test_a_value_of_a_row_is_stored_and_meets_elements(target: str, lens: str, f
         """,
         target,
     )
+
+
+def test_an_index_that_turns_within_a_lane_beside_another_one() -> None:
+    """What differs by element differs in the loop over the elements, though no operand does."""
+    check(
+        """
+        a = @param:a -> bool{3, 4, 1, 65}, {1, 1, 1, 1}
+        b = @param:b -> float{3, 4, 1, 65}, {1, 65, 65, 0}
+        m = reduce_min[axes={1, 3}](a)
+        @return(b, m)
+        """,
+        "gfx942",
+    )
+
+
+@pytest.mark.parametrize(
+    ("lens", "message"),
+    [
+        ("0, 3252, 0, 3252, 1680, 560, 80, 80, 16, 8, 2, 1", "the tensor is too large"),
+        (", ".join(["1"] * 25), "the tensor has 25 axes"),
+    ],
+)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = @param:x -> uint16{{1}}\ny = multibroadcast[out_lens={{{lens}}}](x)\n@return(y)\n",
+        "x = @param:x -> uint16{{{lens}}}\ny = neg(x)\n@return(y)\n",
+    ],
+)
+def test_tensors_that_no_array_can_be(lens: str, message: str, text: str) -> None:
+    """Without elements, too: numpy and indices count through their axes."""
+    with pytest.raises(GenrwError, match=message):
+        load(text.format(lens=lens))
