@@ -51,17 +51,23 @@ def _compare_floats(got: Values, want: Values, dtype: str) -> str | None:
     difference = np.where(special, 0.0, np.abs(found - right))
     sizes = np.where(special, 0.0, np.abs(right))
     epsilon = DTYPES[dtype].epsilon
-    typical = np.sqrt(np.mean(sizes**2))
+    typical = _root_mean_square(sizes)
     # below the smallest normal number a type has not its full precision, and devices may flush to 0
     tiny = _SMALLEST_NORMAL.get(dtype, _SMALLEST_NORMAL_FLOAT)
     excess = difference / (ELEMENT_BOUND * epsilon * (sizes + typical + tiny))
     if np.any(excess > 1):
         return _worst(got, want, excess)
-    error = np.sqrt(np.mean(difference**2)) / (np.max(sizes) + tiny)
+    error = _root_mean_square(difference) / (np.max(sizes) + tiny)
     if error > RMS_BOUND * epsilon:
         place = _worst(got, want, excess)
         return f"{place}; the RMS error is {error / epsilon:.3g} epsilons of the largest value"
     return None
+
+
+def _root_mean_square(values: Values) -> float:
+    """In parts of the largest value, whose square may be beyond double."""
+    largest = np.max(values)
+    return float(largest * np.sqrt(np.mean((values / largest) ** 2))) if largest > 0 else 0.0
 
 
 def _worst(got: Values, want: Values, badness: Values) -> str | None:

@@ -504,6 +504,11 @@ def _with(place: int, value: float) -> Any:
     return values
 
 
+def test_results_whose_squares_are_beyond_double_agree() -> None:
+    want = NEAR.astype(np.float64) * 1e300
+    assert compare(want * (1 + 2.0**-52), want, "double") is None
+
+
 @pytest.mark.parametrize(
     ("got", "want", "dtype", "message"),
     [
@@ -514,6 +519,7 @@ def _with(place: int, value: float) -> Any:
         (np.array([True]), np.array([False]), "bool", "is True at {0} where False is right"),
         (np.zeros(2), np.zeros(3), "double", "has lens [2] where [3] is right"),
         ((NEAR * (1 + 2e-5)).astype(np.float32), NEAR, "float", "the RMS error is"),
+        (_with(7, 0.5).astype(np.float64) * 1e300, NEAR.astype(np.float64) * 1e300, "double", "at {7} where"),
     ],
 )
 def test_results_that_differ(got: Any, want: Any, dtype: str, message: str) -> None:

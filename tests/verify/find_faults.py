@@ -229,6 +229,7 @@ class Hunt:
             self._show(value)
         elif kind == "broken":
             print(f"the finder itself broke at program {job.at}:\n{value}", flush=True)
+            self.totals.faults.setdefault("broke the finder", []).append(job.at)
             return False
         return bool(kind != "done")
 

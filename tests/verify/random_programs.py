@@ -373,7 +373,7 @@ class Writer:
             value = dict(attributes)[decl.name]
             if decl.type in ("axis", "axes"):
                 axes = value if isinstance(value, tuple) else (value,)
-                if any(not 0 <= d < len(types[0].lens) for d in axes):
+                if any(not 0 <= d < len(types[0].lens) for d in axes) or len({*axes}) < len(axes):
                     return False
         if type_.sort != "tensor" or type_.elements > MOST_ELEMENTS:
             return False
