@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from support import check_every_stage, check_host, load
 from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.ir.dtypes import numpy_dtype
 from genrw.grammar.diagnostics import GenrwError
+from genrw.main import execute
 
 
 def check(text: str, target: str, **options: Any) -> None:
@@ -190,3 +192,18 @@ def test_tensors_that_no_array_can_be(lens: str, message: str, text: str) -> Non
     """Without elements, too: numpy and indices count through their axes."""
     with pytest.raises(GenrwError, match=message):
         load(text.format(lens=lens))
+
+
+@pytest.mark.parametrize("finish", ["a * 2", "a / n + 1", "exp(a)"])
+def test_the_fold_of_one_element_is_finished(finish: str, tmp_path: Path) -> None:
+    rule = f"/// Tells more than it sums up.\nmonoid telling where T: real\n  identity 0\n  combine a + b\n  finish {finish}\n"
+    (tmp_path / "mine.rw").write_text(rule)
+    (tmp_path / "p.gen").write_text("x = @param:x -> float{4, 1}\ny = reduce_telling[axes={1}](x)\n@return(y)\n")
+    assert execute(["run", str(tmp_path / "p.gen"), "--rules", str(tmp_path), "--check"]) == 0
+
+
+def test_places_among_more_elements_than_there_are_numbers() -> None:
+    lens = ", ".join(["512"] * 6)
+    text = f"x = @param:x -> int16{{6}}\ny = flat_index[lens={{{lens}}}](x)\n@return(y)\n"
+    with pytest.raises(GenrwError, match="the lengths of no tensor"):
+        load(text)
