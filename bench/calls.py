@@ -1,6 +1,6 @@
 """What a call of a compiled program costs the CPU: `python bench/calls.py [--device cuda] [--times N]`.
 
-On a GPU a softmax is called on PyTorch's tensors and stream, beside `torch.softmax` with the same arguments. Without a
+A small softmax is called on the CPU, on arrays of numpy. On a GPU a softmax is called on PyTorch's tensors and stream, beside `torch.softmax` with the same arguments. Without a
 GPU a driver that does nothing stands in for the vendor's, and what is left is the Python of a call. Calls are timed
 until they return, in batches between which the GPU comes to rest. Figures are those of the quickest batch: in others the
 machine did something else besides.
@@ -13,8 +13,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 import genrw
 from genrw.codegen.hip.printer import KernelSource
+from genrw.codegen.runtime.devices import HostDevice
 from genrw.codegen.runtime.gpu import GpuDevice, GpuProgram
 from genrw.codegen.runtime.gpu_arrays import CUDA, DeviceArray
 from genrw.codegen.runtime.gpu_runtime import GpuRuntime, Launcher, Parameters
@@ -22,6 +25,8 @@ from genrw.engine.ir.types import Type
 from genrw.executable import Executable
 
 ROWS, COLUMNS, CALLS = 64, 4096, 20
+SMALL = "x = @param:x -> float{1, 64}\ny = softmax[axis=1](x)\n@return(y)\n"
+"""So small that a call is all Python."""
 ONE_KERNEL = f"x = @param:x -> half{{{ROWS}, {COLUMNS}}}\ny = softmax[axis=1](x)\n@return(y)\n"
 MANY_ARRAYS = (
     "".join(f"x{i} = @param:x{i} -> float{{{ROWS}, {COLUMNS}}}\n" for i in range(4))
@@ -82,6 +87,19 @@ def microseconds(call: Callable[[], object], times: int, rest: Callable[[], obje
     return min(batches[1:])
 
 
+def on_the_host(times: int) -> None:
+    """A call on an array of numpy, beside numpy's own softmax."""
+    run = Executable(genrw.load(SMALL, target="host"), HostDevice())
+    x = np.random.default_rng(0).random((1, 64), np.float32)
+
+    def peer() -> None:
+        e = np.exp(x - x.max(1, keepdims=True))
+        e / e.sum(1, keepdims=True)
+
+    taken, beside = (microseconds(call, times, lambda: None) for call in (lambda: run(x), peer))
+    print(f"softmax on the CPU: {taken:.1f} µs a call, numpy's {beside:.1f} µs: {taken / beside:.1f} times as much")
+
+
 def on_a_stub(times: int) -> None:
     """Calls on arrays of the GPU, with results where the caller wants them."""
     for name, text in PROGRAMS.items():
@@ -134,6 +152,7 @@ def main() -> None:
     if options.device:
         on_a_gpu(options.device, options.times)
     else:
+        on_the_host(options.times)
         on_a_stub(options.times)
 
 

@@ -64,11 +64,10 @@ class HostKernel:
             self._run(pointers, *bounds, order, _lane_memory(self._memory_bytes))
 
         count = min(groups, threads if threads is not None else self._threads(held))
-        ranges = list(pairwise(groups * i // count for i in range(count + 1))) if count > 0 else []
-        if len(ranges) > 1:
-            list(_pool().map(run, ranges))
-        elif ranges:
-            run(ranges[0])
+        if count == 1:  # small calls are all Python
+            run((0, groups))
+        elif count > 1:
+            list(_pool().map(run, pairwise(groups * i // count for i in range(count + 1))))
 
     @cached_property
     def _parameters(self) -> list[_Parameter]:
@@ -236,6 +235,7 @@ class _LaneMemory(threading.local):
     """The variables of a group's lanes: one area per thread, kept for the kernels to come."""
 
     area: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
+    address = 0
 
 
 _memory = _LaneMemory()
@@ -245,7 +245,8 @@ def _lane_memory(size: int) -> int:
     """The address of an area of at least this many bytes that is the calling thread's own."""
     if _memory.area.nbytes < size:
         _memory.area = np.empty(size, np.uint8)
-    return int(_memory.area.ctypes.data)
+        _memory.address = int(_memory.area.ctypes.data)
+    return _memory.address
 
 
 @lru_cache(maxsize=1)
