@@ -16,8 +16,6 @@ from genrw.engine.library.library import Library
 
 _VALUE = 2
 """The part of a write that says what is written."""
-_SHARE = "{{share}}"
-"""What the text of an operator calls the number of an element within the lane's share."""
 
 
 @dataclass
@@ -140,8 +138,8 @@ def _classify(item: Placed, library: Library) -> None:
         item.gathered = library.part(node.op, _VALUE) if "in_chunks" in operator.decl.role_parts else None
         item.wide = item.gathers or any(o.node.type.sort == "index" for o in arrays)
     else:
-        differs = bool(arrays) or is_leaf or _SHARE in (operator.decl.emit or "")
-        item.wide = bool(node.type.size) and differs
+        # indices and conditions of a whole share differ by element, though their operands may not
+        item.wide = bool(node.type.size) and (bool(arrays) or is_leaf or _is_simple(item))
     if is_leaf and operator.decl.role_parts:
         item.loop = node.attribute(operator.decl.role_parts[0])
     else:
@@ -152,8 +150,12 @@ def _classify(item: Placed, library: Library) -> None:
 def _choose_cheap(order: Sequence[Placed]) -> None:
     """Indices and what compares them are cheap, but for arrays of them that are needed as a whole."""
     for item in order:
-        is_simple = item.node.type.sort == "index" or _is_condition(item)
-        item.cheap = item.wide and is_simple and not any(_takes_whole(u, item) for u in item.users)
+        item.cheap = item.wide and _is_simple(item) and not any(_takes_whole(u, item) for u in item.users)
+
+
+def _is_simple(item: Placed) -> bool:
+    """Is it an index, or what compares some?"""
+    return item.node.type.sort == "index" or _is_condition(item)
 
 
 def _takes_whole(user: Placed, item: Placed) -> bool:
