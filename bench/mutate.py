@@ -28,7 +28,7 @@ from genrw.engine.verify.verdict import OPEN, REFUTED, Options, Verdict
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Binary, Compare, Const, Expr, IfElse, Member, Name
 from genrw.grammar.rw_tree import OpPattern, RuleDecl
-from genrw.grammar.source import Span
+from genrw.grammar.source import NOWHERE, Span
 
 OTHERS = {
     **{"+": "*", "*": "+", "-": "+", "//": "%", "%": "//", "/": "*", "and": "or", "or": "and"},
@@ -140,7 +140,7 @@ def run(number: int, seed: int, options: Options, seconds: float, names: Sequenc
     """The verdicts on so many random edits."""
     library = load_library()
     rules = [rule for rule in library.rules if not names or rule.name in names]
-    found = [edit for rule in rules for edit in edits(library, rule)]
+    found = [edit for rule in rules for edit in edits(library, rule) if edit.span is not NOWHERE]
     Random(seed).shuffle(found)
     verdicts: list[tuple[Edit, Verdict]] = []
     with tempfile.TemporaryDirectory() as place:
