@@ -59,7 +59,7 @@ class Evaluator:
     def constant(self, node: Node, lens: tuple[int, ...]) -> Array:
         """A constant with its elements, or its one element repeated."""
         dtype, value = node.type.dtype, node.attribute("value")
-        elements = np.asarray(value).astype(numpy_dtype(dtype))
+        elements = np.asarray(value, object).astype(numpy_dtype(dtype))  # numpy would take large integers for floats
         if isinstance(value, tuple):
             elements = elements.reshape(lens)
         return stored(np.broadcast_to(elements, lens), dtype, self.precise)

@@ -207,3 +207,9 @@ def test_places_among_more_elements_than_there_are_numbers() -> None:
     text = f"x = @param:x -> int16{{6}}\ny = flat_index[lens={{{lens}}}](x)\n@return(y)\n"
     with pytest.raises(GenrwError, match="the lengths of no tensor"):
         load(text)
+
+
+def test_a_literal_of_integers_beyond_int64() -> None:
+    """numpy takes a list of small and of such large integers for floats."""
+    program = load("c = @literal{2, 18446744073709551590} -> uint64{2}\n@return(c)\n")
+    assert program.run({}, "interpret")["c"].tolist() == [2, 18446744073709551590]
