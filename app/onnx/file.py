@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from genrw.grammar.diagnostics import GenrwError, error
+from genrw.onnx.bodies import with_bodies
 
 if TYPE_CHECKING:
     import onnx
@@ -60,7 +61,7 @@ def inlined(model: onnx.ModelProto, known: Collection[str]) -> onnx.ModelProto:
     """The model with functions replaced by their bodies: its own, and ONNX's for operators that are not known."""
     from onnx import inliner
 
-    model = _with_defaults(model, known)
+    model = with_bodies(_with_defaults(model, known), known)
     kept = [(domain, name) for name in known for domain in ("", "ai.onnx")]
     try:
         return inliner.inline_selected_functions(model, kept, exclude=True, inline_schema_functions=True)
