@@ -36,8 +36,10 @@ from genrw.grammar.rw_tree import (
     OpPattern,
     Pattern,
     PipelineDecl,
+    Repeat,
     Requirement,
     RuleDecl,
+    Step,
     Table,
     TargetDecl,
     VarPattern,
@@ -495,6 +497,7 @@ class RwBuilder(ExprBuilder):
             "results": results,
             "guard": said.get("when"),
             "with_": said.get("with", ()),
+            "repeat": said.get("repeat"),
         }
         return Draft(ImportDecl, name.value, name, fields)
 
@@ -506,7 +509,23 @@ class RwBuilder(ExprBuilder):
             return InputDecl(c[0].value, None, c[1], span=self.place(c[0]).to(c[1].span))
         name, type_, dots = c
         span = self.span(name, dots or type_ or name)
-        return InputDecl(name.value, type_ and type_.value, None, dots is not None, span)
+        return InputDecl(name.value, type_ and type_.value, variadic=dots is not None, span=span)
+
+    def counted(self, c: list[Any]) -> InputDecl:
+        name, _, count, _, dots = c
+        return InputDecl(name.value, variadic=True, count=count, span=self.span(name, dots))
+
+    def repeat(self, c: list[Any]) -> _Clause:
+        keyword, variable, _, items, condition, steps, body = c
+        span = self.place(keyword).to(body.span)
+        return _Clause(keyword, Repeat(variable.value, items, condition, steps, body, span))
+
+    def steps(self, c: list[Any]) -> tuple[Step, ...]:
+        return tuple(c)
+
+    def step(self, c: list[Any]) -> Step:
+        name, dots = c
+        return Step(name.value, dots is not None, self.span(name, dots or name))
 
     def defaulted(self, c: list[Any]) -> InputDecl:
         name, type_, default = c

@@ -22,7 +22,7 @@ _CLAUSES = {
 _MAY_BEGIN = {
     "rule": frozenset({"when", "gives"}),
     "op": frozenset({"when", "with"}),
-    "import": frozenset({"when", "=>", "with"}),
+    "import": frozenset({"when", "=>", "with", "repeat"}),
 }
 """What does so where the author began a line with it."""
 _APART = ("rule", "op", "monoid", "target", "instruction")

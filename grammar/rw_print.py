@@ -32,6 +32,7 @@ from genrw.grammar.rw_tree import (
     OpPattern,
     Pattern,
     PipelineDecl,
+    Repeat,
     RuleDecl,
     RuleFile,
     TargetDecl,
@@ -287,12 +288,22 @@ def _import(declaration: ImportDecl) -> Iterator[str]:
         yield f"  when {print_expr(declaration.guard)}"
     yield f"  => {', '.join(map(print_pattern, declaration.results))}"
     yield from _bindings("with", "=", declaration.with_)
+    if declaration.repeat is not None:
+        yield f"  {_repeat(declaration.repeat)}"
+
+
+def _repeat(repeat: Repeat) -> str:
+    condition = "" if repeat.condition is None else f" while {print_expr(repeat.condition)}"
+    steps = ", ".join(f"{s.name}{'...' if s.variadic else ''}" for s in repeat.steps)
+    items = print_expr(repeat.items)
+    return f"repeat {repeat.variable} in {items}{condition}: {steps} = {print_pattern(repeat.body)}"
 
 
 def _input(declared: InputDecl) -> str:
     type_ = f": {declared.type}" if declared.type else ""
     default = "" if declared.default is None else f" = {print_expr(declared.default)}"
-    return f"{declared.name}{type_}{'...' if declared.variadic else ''}{default}"
+    count = "" if declared.count is None else f"[{print_expr(declared.count)}]"
+    return f"{declared.name}{type_}{count}{'...' if declared.variadic else ''}{default}"
 
 
 # ---- monoids

@@ -112,13 +112,35 @@ class DefineDecl(Declared):
 class InputDecl:
     """An input of a foreign operator: `x`, a tensor, or `axes: ints`, a constant; `...` for any number.
 
-    `default` stands for an input that is absent.
+    `default` stands for an input that is absent, `count` says how many there are of any number.
     """
 
     name: str
     type: str | None = None
     default: Expr | None = None
     variadic: bool = False
+    count: Expr | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A name that a `repeat` gives a value: `h`, or `made...` for all results that are left."""
+
+    name: str
+    variadic: bool
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """`repeat variable in items while condition: steps = body`: the names get the results of a template again and again."""
+
+    variable: str
+    items: Expr
+    condition: Expr | None
+    steps: tuple[Step, ...]
+    body: Pattern
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -135,6 +157,12 @@ class ImportDecl(Declared):
     results: tuple[Pattern, ...]
     guard: Expr | None = None
     with_: tuple[Binding, ...] = ()
+    repeat: Repeat | None = None
+
+    @property
+    def templates(self) -> tuple[Pattern, ...]:
+        """All that the declaration builds."""
+        return self.results if self.repeat is None else (*self.results, self.repeat.body)
 
 
 # ---- monoids, targets, helpers

@@ -29,6 +29,7 @@ ELSEWHERE = {
     "engine/lint/check_declarations.py": ("identity",),
     "engine/language/emit_text.py": ("share",),
     "engine/importing/importer.py": ("position",),
+    "engine/importing/scope.py": ("position",),
     "engine/library/variants.py": ("position",),
     "engine/egraph/stage.py": ("op", "load"),
     "engine/language/cpp_expr.py": (*PRECEDENCES, *CPP_FUNCTIONS),

@@ -47,9 +47,7 @@ def _types(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
     return types | {"": TypeProto()}
 
 
-def _body(
-    node: onnx.NodeProto, model: onnx.ModelProto, types: dict[str, onnx.TypeProto]
-) -> onnx.FunctionProto | None:
+def _body(node: onnx.NodeProto, model: onnx.ModelProto, types: dict[str, onnx.TypeProto]) -> onnx.FunctionProto | None:
     """The body of an operator for the inputs that it has; None if there is none, or it depends on an unknown type."""
     from onnx import FunctionProto, defs
 

@@ -12,7 +12,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from genrw.engine.importing.importer import ImportHost, Translator, Unfit, Use
+from genrw.engine.importing.importer import Translator
+from genrw.engine.importing.scope import ImportHost, InnerGraph, Unfit, Use
 from genrw.engine.interpret.evaluate import Evaluator
 from genrw.engine.ir.dtypes import dtype_name, numpy_dtype
 from genrw.engine.ir.nodes import Attributes, Module, Node, walk
@@ -63,7 +64,7 @@ def import_graph(
 
 def missing_operators(nodes: Sequence[onnx.NodeProto], library: Library) -> Counter[str]:
     """How often each operator stands in a graph that no declaration imports."""
-    names = Counter(f"{n.domain}.{n.op_type}" if n.domain not in _DOMAINS else n.op_type for n in nodes)
+    names = Counter(map(_operator, nodes))
     return Counter({name: count for name, count in names.items() if name not in library.imports})
 
 
@@ -219,16 +220,18 @@ class _Importer(ImportHost):
             scope[name] = None
         if any(name and scope.get(name) is None for name in node.input):
             return
-        outputs = max(i + 1 for i, name in enumerate(node.output) if name)
         try:
-            attributes = {a.name: self._attribute(a) for a in node.attribute}
-            use = Use(node.op_type, attributes, tuple(scope[name] for name in node.input), outputs)
-            results = self.translator.results(use)
+            self.translate(node, scope)
         except Unfit as problem:
             where = f" (node `{node.name}`)" if node.name else ""
             self.problems.append(Diagnostic(f"`{node.op_type}`{where} cannot be imported: {problem}"))
-            return
-        for name, result in zip(node.output, results, strict=False):
+
+    def translate(self, node: onnx.NodeProto, scope: dict[str, Node | None]) -> None:
+        """Give the results of a graph's node their places in the scope; Unfit if it cannot be translated."""
+        outputs = max(i + 1 for i, name in enumerate(node.output) if name)
+        attributes = {a.name: self._attribute(a, scope) for a in node.attribute}
+        use = Use(_operator(node), attributes, tuple(scope[name] for name in node.input), outputs)
+        for name, result in zip(node.output, self.translator.results(use), strict=False):
             scope[name] = self._named(result, name)
 
     def _named(self, node: Node, name: str) -> Node:
@@ -243,10 +246,11 @@ class _Importer(ImportHost):
             self.known[id(named)] = self.known[id(node)]
         return named
 
-    def _attribute(self, attribute: onnx.AttributeProto) -> Any:
+    def _attribute(self, attribute: onnx.AttributeProto, scope: Mapping[str, Node | None]) -> Any:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            return _Inner(self, attribute.g, scope)
         if attribute.type == onnx.AttributeProto.TENSOR:
-            self.dtype(attribute.t.data_type)
-            return self._known_node(numpy_helper.to_array(attribute.t), attribute.t.name or "constant")
+            return self.constant(attribute.t)
         value = helper.get_attribute_value(attribute)
         if isinstance(value, bytes):
             return value.decode("utf-8", "replace")
@@ -255,6 +259,11 @@ class _Importer(ImportHost):
         if isinstance(value, Sequence) and all(isinstance(v, (int, float, bytes)) for v in value):
             return tuple(v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in value)
         raise Unfit(f"its attribute `{attribute.name}` is no number, text or tensor")
+
+    def constant(self, tensor: onnx.TensorProto) -> Node:
+        """A constant that a graph or a node holds; Unfit if its elements are of no type here."""
+        self.dtype(tensor.data_type)
+        return self._known_node(numpy_helper.to_array(tensor), tensor.name or "constant")
 
     # ---- what translating asks for
 
@@ -313,6 +322,29 @@ class _Importer(ImportHost):
         return name
 
 
+@dataclass(frozen=True)
+class _Inner(InnerGraph):
+    """A graph within a graph, with the values that it takes from around it."""
+
+    importer: _Importer
+    graph: onnx.GraphProto
+    around: Mapping[str, Node | None]
+
+    def results(self, operands: Sequence[Node]) -> list[Node]:
+        if len(operands) != len(self.graph.input):
+            raise Unfit(f"its graph has {len(self.graph.input)} inputs, not {len(operands)}", 3)
+        scope = dict(self.around)
+        for tensor in self.graph.initializer:
+            scope[tensor.name] = self.importer.constant(tensor)
+        scope.update(zip((i.name for i in self.graph.input), operands, strict=True))
+        for node in _needed(self.graph):
+            try:
+                self.importer.translate(node, scope)
+            except Unfit as problem:
+                raise Unfit(f"its `{node.op_type}` cannot be imported: {problem}", 3) from None
+        return [value for o in self.graph.output if (value := scope[o.name]) is not None]
+
+
 def _elements(array: Values) -> Any:
     """A constant's elements as attributes hold them: one number where all are the same."""
     plain = array if array.dtype.kind in "iub" else array.astype(np.float64)
@@ -336,9 +368,15 @@ def _captured(node: onnx.NodeProto) -> Iterator[str]:
     """The names that a node's inner graphs may take from around it."""
     for attribute in node.attribute:
         for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+            yield from (output.name for output in graph.output)
             for inner in graph.node:
                 yield from inner.input
                 yield from _captured(inner)
+
+
+def _operator(node: onnx.NodeProto) -> str:
+    """An operator's name, with that of its domain before it unless it is ONNX's own."""
+    return f"{node.domain}.{node.op_type}" if node.domain not in _DOMAINS else node.op_type
 
 
 def _missing_message(missing: Counter[str]) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
 
+from genrw.engine.importing.repetition import repeated
+from genrw.engine.importing.scope import Built, ImportHost, InnerGraph, Listed, Number, Scope, Unfit, Use, types_of
 from genrw.engine.ir.dtypes import is_dtype
-from genrw.engine.ir.nodes import Attributes, Node
+from genrw.engine.ir.nodes import Node
 from genrw.engine.ir.types import Type
-from genrw.engine.language.arrays import Values
 from genrw.engine.language.expr import Evaluator
 from genrw.engine.language.functions import Misuse, normalise_axes
 from genrw.engine.library.infer import TypeProblem, check_arity, infer
@@ -23,69 +24,8 @@ from genrw.grammar.rw_tree import AttributeDecl, ImportDecl, InputDecl, NumberPa
 
 # How far a declaration got with an operation: counted its parts, bound them, asked its guard, built its templates.
 _COUNTED, _BOUND, _GUARDED, _BUILT = range(4)
-
-
-class Unfit(Exception):
-    """An operation that a declaration does not take, and why; `progress` says how far it got."""
-
-    def __init__(self, message: str, progress: int = _BOUND) -> None:
-        super().__init__(message)
-        self.progress = progress
-
-
-GIVEN_NAMES = ("opset", "outputs", "type", "position")
-"""What expressions of a declaration may name besides its own: the version of the foreign operators, how many results
-are asked for, the element type of the first input, and the place of a result or of an element of a list."""
-
-
-class ImportHost:
-    """What the translation of a graph asks of whoever reads the graph."""
-
-    def read(self, node: Node) -> Values:
-        """The elements of a value that has to be known now; Unfit if they are not."""
-        raise NotImplementedError
-
-    def make(self, op: str, attributes: Attributes, operands: tuple[Node, ...], type_: Type) -> Node:
-        """An operation."""
-        raise NotImplementedError
-
-    def dtype(self, code: int) -> str:
-        """The element type of a number that stands for one; Unfit if there is none."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class Use:
-    """One use of a foreign operator: its attributes, inputs (None: absent), and how many results are asked for."""
-
-    name: str
-    attributes: Mapping[str, Any]
-    inputs: tuple[Node | None, ...]
-    outputs: int
-
-
-@dataclass(frozen=True)
-class _Number:
-    """A number in a template; the operands beside it say of which type."""
-
-    value: Any
-
-
-_Built = Node | _Number
-
-
-@dataclass(frozen=True)
-class _Scope:
-    """What a template may name: `values` in expressions, `nodes` and lists of them as operands."""
-
-    values: Mapping[str, Any]
-    nodes: Mapping[str, _Built | tuple[Node, ...]]
-
-    def element(self, lists: Mapping[str, tuple[Node, ...]], position: int) -> _Scope:
-        """The scope of one element of lists."""
-        elements = {name: listed[position] for name, listed in lists.items()}
-        types = {name: node.type for name, node in elements.items()}
-        return _Scope({**self.values, **types, "position": position}, {**self.nodes, **elements})
+_OWN_KINDS = {"tensor": Node, "graph": InnerGraph}
+"""The types of attributes that are no numbers and texts."""
 
 
 class Translator:
@@ -112,8 +52,11 @@ class Translator:
                 raise Unfit("this form is not supported", _GUARDED)
             values = dict(scope.values)
             for binding in declaration.with_:
-                values[binding.name] = self._value(binding.value, _Scope(values, scope.nodes))
-            return list(self._results(declaration, use, _Scope(values, scope.nodes)))
+                values[binding.name] = self._value(binding.value, Scope(values, scope.nodes))
+            scope = Scope(values, scope.nodes)
+            if declaration.repeat is not None:
+                scope = repeated(declaration.repeat, scope, self._value, self._listed, self._seen(declaration))
+            return self._results(declaration, use, scope)
         except GenrwError as problem:
             raise Unfit(problem.diagnostics[0].message, _BUILT) from None
         except TypeProblem as problem:
@@ -121,22 +64,26 @@ class Translator:
 
     # ---- what a declaration binds
 
-    def _bound(self, declaration: ImportDecl, use: Use) -> _Scope:
+    def _bound(self, declaration: ImportDecl, use: Use) -> Scope:
         values: dict[str, Any] = {**self.context, "opset": self.opset, "outputs": use.outputs}
         values["type"] = use.inputs[0].type.dtype if use.inputs and use.inputs[0] is not None else ""
-        nodes: dict[str, _Built | tuple[Node, ...]] = {}
-        scope = _Scope(values, nodes)
-        absent = self._inputs(declaration, use, values, nodes)
+        nodes: dict[str, Built | Listed] = {}
+        scope = Scope(values, nodes)
         for name in use.attributes:
             if all(name != a.name for a in declaration.attributes):
                 raise Unfit(f"its attribute `{name}` is not supported", _COUNTED)
+        given = [a for a in declaration.attributes if a.name in use.attributes]
+        for attribute in given:
+            self._attribute(attribute, use.attributes[attribute.name], values, nodes)
+        absent = self._inputs(declaration, use, values, nodes)
         for attribute in declaration.attributes:
-            self._attribute(attribute, use, values, nodes)
+            if attribute not in given:
+                self._attribute(attribute, self._default(attribute, scope), values, nodes)
         for declared in absent:
             if declared.default is None:
                 raise Unfit(f"its input `{declared.name}` is missing", _COUNTED)
             values[declared.name] = self._value(declared.default, scope)
-            nodes[declared.name] = _Number(values[declared.name])
+            nodes[declared.name] = Number(values[declared.name])
         return scope
 
     def _inputs(
@@ -147,11 +94,16 @@ class Translator:
         while given and given[-1] is None:
             given.pop()
         absent = []
+        counts = {i.name: self._value(i.count, Scope(values, nodes)) for i in declaration.inputs if i.count is not None}
         for declared in declaration.inputs:
             if declared.variadic:
-                nodes[declared.name] = tuple(node for node in given if node is not None)
-                values[declared.name] = tuple(node.type for node in nodes[declared.name])
-                given = []
+                count = counts.pop(declared.name, None)
+                taken = len(given) - sum(counts.values()) if count is None else count
+                if not 0 <= taken <= len(given):
+                    raise Unfit(f"it has {len(use.inputs)} inputs", _COUNTED)
+                nodes[declared.name] = tuple(node for node in given[:taken] if node is not None)
+                values[declared.name] = types_of(nodes[declared.name])
+                given = given[taken:]
                 continue
             node = given.pop(0) if given else None
             if node is None:
@@ -175,14 +127,18 @@ class Translator:
             numbers = [int(n) if n == n // 1 else n for n in numbers]
         return numbers[0] if declared.type in ("int", "float", "bool") else tuple(numbers)
 
-    def _attribute(self, declared: AttributeDecl, use: Use, values: dict[str, Any], nodes: dict[str, Any]) -> None:
-        if declared.name in use.attributes:
-            value = use.attributes[declared.name]
-        elif declared.default is not None:
-            value = self._value(declared.default, _Scope(values, nodes))
-        else:
+    def _seen(self, declaration: ImportDecl) -> Callable[[str, Any], Any]:
+        """What expressions see of an input's new value: a number where it is declared as one."""
+        declared = {i.name: i for i in declaration.inputs if i.type is not None}
+        return lambda name, built: self._known(declared[name], built) if name in declared else types_of(built)
+
+    def _default(self, declared: AttributeDecl, scope: Scope) -> Any:
+        if declared.default is None:
             raise Unfit(f"its attribute `{declared.name}` is missing", _COUNTED)
-        if isinstance(value, Node) != (declared.type == "tensor"):
+        return self._value(declared.default, scope)
+
+    def _attribute(self, declared: AttributeDecl, value: Any, values: dict[str, Any], nodes: dict[str, Any]) -> None:
+        if any(isinstance(value, kind) != (declared.type == name) for name, kind in _OWN_KINDS.items()):
             raise Unfit(f"its attribute `{declared.name}` is of another type")
         if isinstance(value, Node):
             nodes[declared.name], value = value, value.type
@@ -192,22 +148,41 @@ class Translator:
             value = bool(value)
         values[declared.name] = value
 
-    def _value(self, expr: Expr, scope: _Scope) -> Any:
+    def _value(self, expr: Expr, scope: Scope) -> Any:
         if id(expr) not in self._compiled:
             self._compiled[id(expr)] = self.library.scope.compile(expr)
         return self._compiled[id(expr)](scope.values)
 
     # ---- templates
 
-    def _results(self, declaration: ImportDecl, use: Use, scope: _Scope) -> Iterator[Node]:
-        for i in range(use.outputs):
-            last = declaration.results[min(i, len(declaration.results) - 1)]
-            if i >= len(declaration.results) and not _repeats(last):
-                raise Unfit(f"it has {use.outputs} results")
-            here = _Scope({**scope.values, "position": i}, scope.nodes)
-            yield self._node(self._build(last, here), "float")
+    def _results(self, declaration: ImportDecl, use: Use, scope: Scope) -> list[Node]:
+        made = list(islice(self._in_turn(declaration.results, scope), use.outputs))
+        if len(made) < use.outputs:
+            raise Unfit(f"it has {use.outputs} results")
+        return made
 
-    def _node(self, built: _Built, dtype: str) -> Node:
+    def _in_turn(self, templates: Sequence[Pattern], scope: Scope) -> Iterator[Node]:
+        """What templates stand for. One with `...` that names no list stands for all further results."""
+        done = 0
+        for template in templates:
+            here = Scope({**scope.values, "position": done}, scope.nodes)
+            if isinstance(template, OpPattern) and template.rest and not self._is_several(template, scope):
+                for position in count(done):
+                    yield self._node(self._build(template, Scope({**scope.values, "position": position}, scope.nodes)))
+            for built in self._spread(template, here):
+                done += 1
+                yield self._node(built)
+
+    def _listed(self, template: Pattern, scope: Scope, wanted: int | None) -> list[Node]:
+        """So many results of a template, or all that it has: of a graph that an attribute holds."""
+        if isinstance(template, OpPattern):
+            if (graph := _graph(template, scope)) is not None:
+                return self._inner(graph, template, scope)
+            if template.op in self.library.imports and wanted is not None:
+                return self._several(template, scope, wanted)
+        return [self._node(self._build(template, scope))]
+
+    def _node(self, built: Built, dtype: str = "float") -> Node:
         """A value; a number becomes a constant of a type."""
         if isinstance(built, Node):
             return built
@@ -217,9 +192,9 @@ class Translator:
         op = self.library.boundary("constant").name
         return self.surroundings.make(op, (("value", value), ("dtype", dtype), ("lens", ())), (), Type("tensor", dtype))
 
-    def _build(self, pattern: Pattern, scope: _Scope) -> _Built:
+    def _build(self, pattern: Pattern, scope: Scope) -> Built:
         if isinstance(pattern, NumberPattern):
-            return _Number(self._value(pattern.value, scope))
+            return Number(self._value(pattern.value, scope))
         if isinstance(pattern, OpPattern):
             return self._operation(pattern, scope)
         built = scope.nodes[pattern.name]
@@ -227,28 +202,52 @@ class Translator:
             raise Unfit(f"`{pattern.name}` stands for several values, and the declaration uses it as one", _BUILT)
         return built
 
-    def _operands(self, pattern: OpPattern, scope: _Scope) -> Iterator[_Built]:
+    def _operands(self, pattern: OpPattern, scope: Scope) -> Iterator[Built]:
         for operand in pattern.operands:
-            if isinstance(operand, VarPattern) and operand.rest:
-                listed = scope.nodes[operand.name]
-                yield from listed if isinstance(listed, tuple) else (listed,)
-            elif isinstance(operand, OpPattern) and operand.rest:
-                lists = {name: found for name in _variables(operand) if isinstance(found := scope.nodes[name], tuple)}
-                for i in range(min(map(len, lists.values()), default=0)):
-                    yield self._build(operand, scope.element(lists, i))
-            else:
-                yield self._build(operand, scope)
+            yield from self._spread(operand, scope)
 
-    def _operation(self, pattern: OpPattern, scope: _Scope) -> Node:
-        name = pattern.op.replace("{}", str(scope.values.get(pattern.family or "", pattern.family)))
+    def _spread(self, pattern: Pattern, scope: Scope) -> Iterator[Built]:
+        """What a template stands for: several values with `...`, else one."""
+        if isinstance(pattern, VarPattern) and pattern.rest:
+            listed = scope.nodes[pattern.name]
+            yield from listed if isinstance(listed, tuple) else (listed,)
+        elif not isinstance(pattern, OpPattern) or not pattern.rest:
+            yield self._build(pattern, scope)
+        elif (graph := _graph(pattern, scope)) is not None:
+            yield from self._inner(graph, pattern, scope)
+        else:
+            lists = _lists(pattern, scope)
+            for i in range(min(map(len, lists.values()), default=0)):
+                yield self._build(pattern, scope.element(lists, i))
+
+    def _is_several(self, pattern: OpPattern, scope: Scope) -> bool:
+        return _graph(pattern, scope) is not None or bool(_lists(pattern, scope))
+
+    def _inner(self, graph: InnerGraph, pattern: OpPattern, scope: Scope) -> list[Node]:
+        """The results of a graph that an attribute holds."""
+        given = self._operands(pattern, scope)
+        return graph.results([self._node(o, _own_type(o.value) if isinstance(o, Number) else "") for o in given])
+
+    def _several(self, pattern: OpPattern, scope: Scope, outputs: int) -> list[Node]:
+        """The results of another import that a template uses."""
         operands = list(self._operands(pattern, scope))
-        given = {
+        beside = next((o.type.dtype for o in operands if isinstance(o, Node)), "float")
+        given = self._given(pattern, scope)
+        return self.results(Use(pattern.op, given, tuple(self._node(o, beside) for o in operands), outputs))
+
+    def _given(self, pattern: OpPattern, scope: Scope) -> dict[str, Any]:
+        return {
             a.name: scope.values[a.name] if a.value is None else self._value(a.value, scope) for a in pattern.attributes
         }
+
+    def _operation(self, pattern: OpPattern, scope: Scope) -> Node:
+        if (graph := _graph(pattern, scope)) is not None:
+            return self._inner(graph, pattern, scope)[0]
+        name = pattern.op.replace("{}", str(scope.values.get(pattern.family or "", pattern.family)))
         found = self.library.find(name)
         if found is None:
-            beside = next((o.type.dtype for o in operands if isinstance(o, Node)), "float")
-            return self.results(Use(name, given, tuple(self._node(o, beside) for o in operands), 1))[0]
+            return self._several(pattern, scope, 1)[0]
+        operands, given = list(self._operands(pattern, scope)), self._given(pattern, scope)
         operator = found[0]
         check_arity(operator, name, len(operands))
         nodes = self._typed(operator, operands)
@@ -257,7 +256,7 @@ class Translator:
         type_ = infer(self.library, name, attributes, types, self.context)
         return self.surroundings.make(name, attributes, nodes, type_)
 
-    def _typed(self, operator: Operator, operands: Sequence[_Built]) -> tuple[Node, ...]:
+    def _typed(self, operator: Operator, operands: Sequence[Built]) -> tuple[Node, ...]:
         """Operands with numbers made constants of the type that the operands beside them have."""
         known = {operator.operand(i).dtype: o.type.dtype for i, o in enumerate(operands) if isinstance(o, Node)}
         nodes = []
@@ -290,9 +289,20 @@ def _axes(kind: str, value: Any, rank: int) -> Any:
         raise Unfit(str(problem), _BUILT) from None
 
 
-def _repeats(pattern: Pattern) -> bool:
-    """Does a template stand for all further results?"""
-    return isinstance(pattern, (OpPattern, VarPattern)) and pattern.rest
+def _graph(pattern: OpPattern, scope: Scope) -> InnerGraph | None:
+    """The graph that a template applies, if it applies one."""
+    found = scope.values.get(pattern.op)
+    return found if isinstance(found, InnerGraph) else None
+
+
+def _own_type(value: Any) -> str:
+    """The element type of a number that nothing stands beside."""
+    return "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float"
+
+
+def _lists(pattern: Pattern, scope: Scope) -> dict[str, Listed]:
+    """The lists that a template names."""
+    return {name: found for name in _variables(pattern) if isinstance(found := scope.nodes[name], tuple)}
 
 
 def _variables(pattern: Pattern) -> Iterator[str]:

@@ -54,9 +54,11 @@ class TermFunctions:
 
     def imported(self, declaration: ImportDecl) -> ImportDecl:
         """An import with terms in place of calls."""
-        results = tuple(map(self.pattern, declaration.results))
-        unchanged = all(a is b for a, b in zip(results, declaration.results, strict=True))
-        return declaration if unchanged else replace(declaration, results=results)
+        results, repeat = tuple(map(self.pattern, declaration.results)), declaration.repeat
+        if repeat is not None:
+            repeat = replace(repeat, body=self.pattern(repeat.body))
+        built = replace(declaration, results=results, repeat=repeat)
+        return declaration if built == declaration else built
 
     def operator(self, op: OpDecl) -> OpDecl:
         """An operator whose definitions have terms in place of calls."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from genrw.engine.importing.importer import GIVEN_NAMES
+from genrw.engine.importing.scope import GIVEN_NAMES
 from genrw.engine.language.expr import check_expr
 from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.definitions import TermFunctions
@@ -32,17 +32,36 @@ def _expanded(library: Library, functions: TermFunctions, declaration: ImportDec
 
 def _findings(library: Library, declaration: ImportDecl) -> Iterator[Diagnostic]:
     yield from check_names(library, declaration)
+    repeat = declaration.repeat
     tensors = {i.name for i in declaration.inputs} | {a.name for a in declaration.attributes if a.type == "tensor"}
-    for result in declaration.results:
-        for node in nodes(result):
-            yield from _operator(library, node)
-        for leaf in leaves(result):
+    tensors |= {step.name for step in repeat.steps} if repeat is not None else set()
+    graphs = {a.name for a in declaration.attributes if a.type == "graph"}
+    for template in declaration.templates:
+        for node in nodes(template):
+            if node.op not in graphs:
+                yield from _operator(library, node)
+        for leaf in leaves(template):
             if isinstance(leaf, VarPattern) and leaf.name not in tensors:
                 yield Diagnostic(f"`{leaf.name}` is no input", leaf.span)
+    yield from _lists(declaration)
     known = tensors | {a.name for a in declaration.attributes} | {b.name for b in declaration.with_}
-    known |= {*CONTEXT_NAMES, *GIVEN_NAMES}
+    known |= {*CONTEXT_NAMES, *GIVEN_NAMES} | ({repeat.variable} if repeat is not None else set())
     for expr in _expressions(declaration):
         yield from check_expr(expr, known, library.scope.lets, library.scope.functions)
+
+
+def _lists(declaration: ImportDecl) -> Iterator[Diagnostic]:
+    """What is wrong with names for any number of values: how many each takes has to be known but of one."""
+    open_ended = [i for i in declaration.inputs if i.variadic and i.count is None]
+    for one in open_ended[1:]:
+        remedy = f"say how many with `{one.name}[n]...`"
+        yield Diagnostic(f"`{one.name}` and `{open_ended[0].name}` both take any number of inputs", one.span, remedy)
+    if declaration.repeat is not None:
+        inputs = {i.name for i in declaration.inputs}
+        new = [s for s in declaration.repeat.steps if s.variadic and s.name not in inputs]
+        for step in new[1:]:
+            message = f"`{step.name}` and `{new[0].name}` both take any number of results"
+            yield Diagnostic(message, step.span, "name the results one by one")
 
 
 def _operator(library: Library, node: OpPattern) -> Iterator[Diagnostic]:
@@ -68,6 +87,11 @@ def _expressions(declaration: ImportDecl) -> Iterator[Expr]:
     if declaration.guard is not None:
         yield declaration.guard
     yield from (binding.value for binding in declaration.with_)
-    for result in declaration.results:
-        yield from (a.value or Name(a.name, span=a.span) for node in nodes(result) for a in node.attributes)
-        yield from (leaf.value for leaf in leaves(result) if isinstance(leaf, NumberPattern))
+    yield from (i.count for i in declaration.inputs if i.count is not None)
+    if declaration.repeat is not None:
+        yield declaration.repeat.items
+        if declaration.repeat.condition is not None:
+            yield declaration.repeat.condition
+    for template in declaration.templates:
+        yield from (a.value or Name(a.name, span=a.span) for node in nodes(template) for a in node.attributes)
+        yield from (leaf.value for leaf in leaves(template) if isinstance(leaf, NumberPattern))

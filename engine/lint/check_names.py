@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from genrw.engine.importing.importer import GIVEN_NAMES
+from genrw.engine.importing.scope import GIVEN_NAMES
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.infer import is_variable
@@ -73,6 +73,9 @@ def check_names(library: Library, declaration: Declaration) -> Iterator[Diagnost
         case ImportDecl():
             named = [(a.name, a.span) for a in declaration.attributes] + [(i.name, i.span) for i in declaration.inputs]
             named += [(b.name, b.span) for b in declaration.with_]
+            if declaration.repeat is not None:
+                named.append((declaration.repeat.variable, declaration.repeat.span))
+                named += [(s.name, s.span) for s in declaration.repeat.steps]
             yield from _taken([*named, *_local(declaration)], _IMPORT)
         case ClassDecl():
             operators = dict.fromkeys(library.names, "an operator")

@@ -58,7 +58,7 @@ def _sides(declaration: Declaration) -> Iterable[Pattern]:
         case DefineDecl():
             return (declaration.term,)
         case ImportDecl():
-            return declaration.results
+            return declaration.templates
     return ()
 
 
