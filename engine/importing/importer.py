@@ -14,7 +14,7 @@ from genrw.engine.ir.dtypes import is_dtype
 from genrw.engine.ir.nodes import Node
 from genrw.engine.ir.types import Type
 from genrw.engine.language.expr import Evaluator
-from genrw.engine.language.functions import Misuse, normalise_axes
+from genrw.engine.language.functions import Misuse, describe, normalise_axes
 from genrw.engine.library.infer import TypeProblem, check_arity, infer
 from genrw.engine.library.library import Library, Operator
 from genrw.engine.programs.build import attribute_problem, complete
@@ -189,6 +189,8 @@ class Translator:
         return self._constant(built.value, dtype)
 
     def _constant(self, value: Any, dtype: str) -> Node:
+        if not isinstance(value, int | float):
+            raise Unfit(f"the declaration makes a constant of {describe(value)}", _BUILT)
         op = self.library.boundary("constant").name
         return self.surroundings.make(op, (("value", value), ("dtype", dtype), ("lens", ())), (), Type("tensor", dtype))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
 from genrw.engine.language import arithmetic, elementwise, tensors
 from genrw.engine.language.arrays import Array, Values, meet, stored
 from genrw.engine.language.functions import Function, Misuse, Value, declare, describe
@@ -376,6 +376,15 @@ def _convert(precise: bool, x: Value, dtype: str) -> Array:
         return stored(np.asarray(elementwise.convert(values, dtype)), dtype, precise)
 
 
+def _bits(precise: bool, x: Value, dtype: str) -> Array:
+    source, (values,) = meet("`bits`", (x,))
+    if DTYPES[source].itemsize != DTYPES[dtype].itemsize:
+        raise Misuse(f"`bits` takes elements of as many bytes as {dtype} has, not of {source}")
+    with np.errstate(all="ignore"):
+        own = np.ascontiguousarray(elementwise.convert(values, source))
+    return stored(own.view(numpy_dtype(dtype)), dtype, precise)
+
+
 def _iota(precise: bool, lens: Any, axis: int, dtype: str = "int64") -> Array:
     return stored(tensors.iota(lens, axis), dtype, precise)
 
@@ -391,6 +400,11 @@ def _makers(precise: bool) -> list[Function]:
             "convert(x: any, dtype: dtype) -> any",
             partial(_convert, precise),
             "x as another type: floats to integers truncate and saturate, integers wrap, floats round.",
+        ),
+        declare(
+            "bits(x: any, dtype: dtype) -> any",
+            partial(_bits, precise),
+            "What x's bits are as another type of as many bytes.",
         ),
         declare(
             "iota(lens: ints, axis: int, dtype: dtype?) -> any",

@@ -672,6 +672,23 @@ def _has_reciprocal(value: Any, dtype: str) -> bool:
     return dtypes.has_reciprocal(value, dtype)
 
 
+# ---- texts
+
+
+@_function("split(text: string, separator: string) -> list")
+def _split(text: str, separator: str) -> Value:
+    """The parts of a text between separators."""
+    if not separator:
+        raise Misuse("`split` needs a separator")
+    return weighed(tuple(text.split(separator)))
+
+
+@_function("letters(text: string) -> list")
+def _letters(text: str) -> Value:
+    """The characters of a text but blanks; `...` is one."""
+    return weighed(tuple(re.findall(r"\.\.\.|\S", text)))
+
+
 # ---- shapes
 
 
