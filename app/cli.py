@@ -162,6 +162,7 @@ def run(
     order: Annotated[
         int, typer.Option("--order", min=0, max=2**32 - 1, help="A seed that shuffles groups and waves.")
     ] = 0,
+    profile: Annotated[bool, typer.Option("--profile", help="Show how long each kernel takes.")] = False,
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.1, help="The time that kernels of --rules may take on the CPU.")
     ] = 600.0,
@@ -182,7 +183,8 @@ def run(
     settings = _settings(target, strict, schedule, plan, rules, no_shipped_rules, trust_rules)
     program = _load(file, settings, default, dim or (), inputs or ())
     return run_program(
-        program, Run(device, stage, tuple(inputs or ()), check, seed, save, order, apart=bool(rules), seconds=seconds)
+        program,
+        Run(device, stage, tuple(inputs or ()), check, seed, save, order, bool(rules), seconds, profile),
     )
 
 

@@ -20,6 +20,7 @@ from genrw.engine.ir.types import Type
 from genrw.engine.programs.array_files import Array, array_bytes, read_array, type_text
 from genrw.grammar.diagnostics import error
 from genrw.output import write_files
+from genrw.profiling import show_profile
 from genrw.program import Program
 from genrw.terminal import write, write_table
 from genrw.tuned import with_winners
@@ -41,6 +42,7 @@ class Run:
     order: int = 0
     apart: bool = False
     seconds: float = 600.0
+    profile: bool = False
 
 
 def run(program: Program, request: Run) -> int:
@@ -49,7 +51,10 @@ def run(program: Program, request: Run) -> int:
     inputs = read_inputs(program, request.inputs, request.seed)
     started = time.perf_counter()
     device = find_device(request.device)
-    prepared = device.prepare(with_winners(program, device.model))
+    program = with_winners(program, device.model)
+    if request.profile and request.device != "interpret":
+        program = program.lower(program.stages[-1])
+    prepared = device.prepare(program)
     ready = time.perf_counter()
     if request.apart and isinstance(prepared, HostSequence):
         results, took = run_apart(prepared, inputs, request.seconds, **settings)
@@ -60,6 +65,8 @@ def run(program: Program, request: Run) -> int:
     if request.save is not None:
         write_files(request.save, {f"{name}.npy": array_bytes(a) for name, a in results.items()})
     _show(program, results, problems)
+    if request.profile:
+        show_profile(program, prepared, inputs)
     how = f"{request.device}, target {program.options.target}"
     write(f"{how}: ready in {_seconds(ready - started)}, ran in {_seconds(took)}")
     return 1 if problems and any(p.message for p in problems.values()) else 0

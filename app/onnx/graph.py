@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -170,7 +170,9 @@ class _Importer(ImportHost):
         return self.dims[symbol]
 
     def _initializers(self, scope: dict[str, Node | None], nodes: Sequence[onnx.NodeProto]) -> None:
-        used = {name for node in nodes for name in node.input} | {o.name for o in self.graph.output}
+        used = {name for node in nodes for name in (*node.input, *_captured(node))} | {
+            o.name for o in self.graph.output
+        }
         for tensor in self.graph.initializer:
             if tensor.name in used:
                 scope[tensor.name] = self._tensor(tensor, tensor.name)
@@ -218,7 +220,7 @@ class _Importer(ImportHost):
     def _translate(self, node: onnx.NodeProto, scope: dict[str, Node | None]) -> None:
         for name in node.output:
             scope[name] = None
-        if any(name and scope.get(name) is None for name in node.input):
+        if any(name and scope.get(name) is None for name in (*node.input, *_captured(node))):
             return
         try:
             self.translate(node, scope)
@@ -364,14 +366,24 @@ def _needed(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
     return needed[::-1]
 
 
-def _captured(node: onnx.NodeProto) -> Iterator[str]:
-    """The names that a node's inner graphs may take from around it."""
-    for attribute in node.attribute:
-        for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
-            yield from (output.name for output in graph.output)
-            for inner in graph.node:
-                yield from inner.input
-                yield from _captured(inner)
+def _captured(node: onnx.NodeProto) -> set[str]:
+    """The names that a node's inner graphs take from around it."""
+    return {
+        name
+        for attribute in node.attribute
+        for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else []))
+        for name in _free(graph)
+    }
+
+
+def _free(graph: onnx.GraphProto) -> set[str]:
+    """The names that a graph uses and does not make."""
+    used = {output.name for output in graph.output}
+    made = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    for inner in graph.node:
+        used |= {*inner.input, *_captured(inner)}
+        made |= {*inner.output}
+    return used - made - {""}
 
 
 def _operator(node: onnx.NodeProto) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -206,16 +207,7 @@ class GpuProgram:
         where = 0 if stream is None else stream_address(stream)
         self.runtime.enter()
         self._follow_calls(where)
-        on_gpu, addresses = bool(out), []
-        for tensor in self._inputs:
-            if tensor.name not in given:
-                raise error(f"input `{tensor.name}` is missing")
-            pointer, lies_there = self._address(tensor, given[tensor.name], where)
-            on_gpu |= lies_there
-            addresses.append(pointer)
-        arrays = {number: self._output(tensor, out, where) for number, tensor in self._outputs.items()}
-        addresses += [array.pointer for array in arrays.values()]
-        addresses += [memory.pointer for memory in self._scratch]
+        arrays, addresses, on_gpu = self._placed(given, where, out)
         for kernel, slots in self._steps:
             kernel.start([addresses[slot] for slot in slots], where)
         made = [arrays[number] for number in self.launches.results]
@@ -225,6 +217,39 @@ class GpuProgram:
             self._leave(where, made)
         results = dict(zip(self._result_names, made, strict=True))
         return results if on_gpu else {name: array.numpy() for name, array in results.items()}
+
+    def launch_times(self, inputs: Mapping[str, Any], passes: int) -> list[list[float]]:
+        """The microseconds of each launch on the GPU, in each of so many calls behind a first one."""
+        self.runtime.enter()
+        self._follow_calls(0)
+        _arrays, addresses, _ = self._placed(given_inputs(self.program, inputs), 0, None)
+        self.runtime.synchronize(0)
+        steps = cycle(self._steps)
+
+        def run(stream: int) -> None:
+            kernel, slots = next(steps)
+            kernel.start([addresses[slot] for slot in slots], stream)
+
+        count = len(self._steps)
+        times = self.runtime.times(run, count * (passes + 1))
+        return [times[count + k :: count] for k in range(count)]
+
+    def _placed(
+        self, given: Mapping[str, Any], stream: int, out: Mapping[str, Any] | None
+    ) -> tuple[dict[int, DeviceArray], list[int], bool]:
+        """The arrays of a call's results, the addresses of all that its kernels take, and whether any of it lay on the
+        GPU."""
+        on_gpu, addresses = bool(out), []
+        for tensor in self._inputs:
+            if tensor.name not in given:
+                raise error(f"input `{tensor.name}` is missing")
+            pointer, lies_there = self._address(tensor, given[tensor.name], stream)
+            on_gpu |= lies_there
+            addresses.append(pointer)
+        arrays = {number: self._output(tensor, out, stream) for number, tensor in self._outputs.items()}
+        addresses += [array.pointer for array in arrays.values()]
+        addresses += [memory.pointer for memory in self._scratch]
+        return arrays, addresses, on_gpu
 
     def _follow_calls(self, stream: int) -> None:
         """Have a stream wait for what calls on another one still do with memory that all calls share."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,17 +55,33 @@ class HostSequence:
 
     def repeatable(self, inputs: Mapping[str, object]) -> Callable[[], None]:
         """What launches all kernels on memory that stays, for measurements: a call allocates nothing."""
-        memory = _Memory(self._inputs(given_inputs(self.program, inputs)), self.launches.scratch, poison=False)
-        launches = [
-            (kernel, [memory.of(step.places[a.parameter], a) for a in kernel.source.arguments])
-            for step, kernel in ((step, self.kernels[step.kernel]) for step in self.launches.steps)
-        ]
+        launches = self._launches(inputs)
 
         def run() -> None:
-            for kernel, arguments in launches:
-                kernel.launch(arguments)
+            for launch in launches:
+                launch()
 
         return run
+
+    def launch_times(self, inputs: Mapping[str, object], passes: int) -> list[list[float]]:
+        """The microseconds of each launch, in each of so many calls behind a first one."""
+        launches = self._launches(inputs)
+        times: list[list[float]] = [[] for _ in launches]
+        for _ in range(passes + 1):
+            for launch, taken in zip(launches, times, strict=True):
+                begun = time.perf_counter()
+                launch()
+                taken.append(1e6 * (time.perf_counter() - begun))
+        return [taken[1:] for taken in times]
+
+    def _launches(self, inputs: Mapping[str, object]) -> list[Callable[[], None]]:
+        """All launches, on memory that stays."""
+        memory = _Memory(self._inputs(given_inputs(self.program, inputs)), self.launches.scratch, poison=False)
+        kernels = [(step, self.kernels[step.kernel]) for step in self.launches.steps]
+        return [
+            partial(kernel.launch, [memory.of(step.places[a.parameter], a) for a in kernel.source.arguments])
+            for step, kernel in kernels
+        ]
 
     def _inputs(self, inputs: Mapping[str, object]) -> list[Array]:
         """The memory of each input, in order."""

@@ -57,6 +57,26 @@ def test_given_inputs_and_saved_results(genrw: Command, tmp_path: Path) -> None:
     np.testing.assert_allclose(np.load(tmp_path / "out" / "y.npy"), np.exp(x), rtol=1e-5)
 
 
+def test_a_profile_shows_each_kernel(genrw: Command) -> None:
+    """Twice the same product is one kernel, launched twice."""
+    text = "x = @param:x -> float{64, 64}\ny = dot(x, x)\nz = dot(y, y)\n@return(z)\n"
+    result = genrw("run", "-", "--profile", stdin=text)
+    assert (result.status, result.err) == (0, "")
+    table = [line.split() for line in result.out.splitlines()[2:-1]]
+    heading, *kernels, everything = table
+    assert heading == ["kernel", "launches", "µs", "share", "predicted", "µs"]
+    assert sum(int(row[1]) for row in kernels) == int(everything[1]) == 2
+    assert all(float(row[2]) > 0 and float(row[-1]) > 0 for row in kernels)
+    assert sum(float(row[2]) for row in kernels) == pytest.approx(float(everything[2]), rel=0.02)
+    assert sum(float(row[3]) for row in kernels) == pytest.approx(100, abs=0.2)
+
+
+def test_the_interpreter_has_no_profile(genrw: Command, softmax: Path) -> None:
+    result = genrw("run", softmax, "--profile", "--device", "interpret")
+    assert result.status == 2
+    assert "the interpreter runs no kernels that could be timed" in result.err
+
+
 def test_random_inputs_follow_from_the_seed(genrw: Command, softmax: Path, tmp_path: Path) -> None:
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         assert genrw("run", softmax, "--seed", seed, "--save", tmp_path / name).status == 0

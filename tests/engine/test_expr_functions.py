@@ -61,6 +61,8 @@ EXAMPLES: dict[str, list[tuple[str, object]]] = {
     "epsilon": [("epsilon(half)", 2.0**-10), ("epsilon(int8)", 0.0)],
     "exp": [("exp(0)", 1.0), ("exp(1000)", math.inf)],
     "find": [("find([4, 5], 5)", 1)],
+    "letters": [('letters("ab ...c")', ("a", "b", "...", "c")), ('letters("")', ())],
+    "split": [('split("ab,,c", ",")', ("ab", "", "c")), ('split("ab", "->")', ("ab",))],
     "floor": [("floor(1.8)", 1), ("floor(-1.2)", -2)],
     "gather_lens": [
         ("gather_lens([3, 4, 5], [2, 2], 1)", (3, 2, 2, 5)),
@@ -195,6 +197,7 @@ def test_whatever_the_arguments_the_error_is_a_message(data: st.DataObject) -> N
 MISUSES = [
     ("zip([1], [1, 2])", "`zip` takes lists of equal length, not of 1 and 2"),
     ("find([1], 2)", "`find` takes a value that is in the list"),
+    ('split("ab", "")', "`split` needs a separator"),
     ("min([])", "`min` of an empty list has no value"),
     ('max(1, "a")', "`max` takes values that compare with one another"),
     ("log2(0)", "`log2` takes an integer from 1, not 0"),
