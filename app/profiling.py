@@ -41,7 +41,7 @@ def show_profile(program: Program, prepared: object, inputs: Mapping[str, object
     rows = [_row(kernel, total) for kernel in sorted(kernels, key=lambda k: -sum(k.launches))]
     launches = sum(len(kernel.launches) for kernel in kernels)
     write_table(
-        ["kernel", "launches", "µs", "share", "predicted µs"],
+        ["kernel", "launches", "µs", "part", "predicted µs"],
         [*rows, ["all", str(launches), _number(total), "100 %", ""]],
     )
 
@@ -64,8 +64,8 @@ def _predicted(program: Program, module: Module) -> float | None:
 def _row(kernel: KernelTimes, total: float) -> list[str]:
     taken, count = sum(kernel.launches), len(kernel.launches)
     predicted = "" if kernel.predicted is None else _number(kernel.predicted * count)
-    share = f"{100 * taken / total:.1f} %" if total else ""
-    return [kernel.name, str(count), _number(taken), share, predicted]
+    part = f"{100 * taken / total:.1f} %" if total else ""
+    return [kernel.name, str(count), _number(taken), part, predicted]
 
 
 def _number(microseconds: float) -> str:

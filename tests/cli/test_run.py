@@ -64,7 +64,7 @@ def test_a_profile_shows_each_kernel(genrw: Command) -> None:
     assert (result.status, result.err) == (0, "")
     table = [line.split() for line in result.out.splitlines()[2:-1]]
     heading, *kernels, everything = table
-    assert heading == ["kernel", "launches", "µs", "share", "predicted", "µs"]
+    assert heading == ["kernel", "launches", "µs", "part", "predicted", "µs"]
     assert sum(int(row[1]) for row in kernels) == int(everything[1]) == 2
     assert all(float(row[2]) > 0 and float(row[-1]) > 0 for row in kernels)
     assert sum(float(row[2]) for row in kernels) == pytest.approx(float(everything[2]), rel=0.02)

@@ -14,6 +14,54 @@ from genrw.authoring.rulesets import load_library
 WITHOUT_TESTS = {"Converted", "Along", "Kept", "InverseDeviation", "OfChannels", "OverNorm"}
 WITHOUT_TESTS |= {"MeanOfChannels", "VarianceOfChannels", "Repeated", "Wrapped"}
 WITHOUT_TESTS |= {"Turned", "Shifted", "OfRows", "Float", "Quantised", "OfWeights", "OfResults"}
+WITHOUT_TESTS |= {
+    "Activated",
+    "Angles",
+    "BatchFirst",
+    "Beginning",
+    "Between",
+    "Circular",
+    "Contracted",
+    "CubicFar",
+    "CubicNear",
+}
+WITHOUT_TESTS |= {"Diagonal", "Either", "EntryAt", "Exceeds", "Filled", "Folded", "ForEach", "Fraction", "Frames"}
+WITHOUT_TESTS |= {
+    "Gate",
+    "GatePart",
+    "Going",
+    "GridEntries",
+    "GridEntry",
+    "GridIndex",
+    "GridInside",
+    "GridPlace",
+    "GridRounded",
+}
+WITHOUT_TESTS |= {
+    "GridScaled",
+    "GridTap",
+    "GridWeight",
+    "GridWithin",
+    "GruGate",
+    "GruSeen",
+    "GruState",
+    "GruStep",
+    "GruWay",
+}
+WITHOUT_TESTS |= {"HalfCounts", "ImageOf", "IsBetween", "IsFor", "LastAt", "LstmCell", "LstmEnd", "LstmGate", "LstmOut"}
+WITHOUT_TESTS |= {
+    "LstmStep",
+    "LstmWay",
+    "MovedInto",
+    "OfLength",
+    "OfShape",
+    "Ordered",
+    "Paired",
+    "PlacesAlong",
+    "ProductAlong",
+}
+WITHOUT_TESTS |= {"Projected", "RankOf", "Ranked", "ReadAt", "RealOf", "Resampled", "RnnStep", "RnnWay", "Scattered"}
+WITHOUT_TESTS |= {"Spread", "Stacked", "StandsBefore", "Summed", "TapWeight", "Turning", "Within"}
 WITHOUT_TESTS |= {"PoolWindows", "FirstOfLargest", "Numbers", "GlobalLpPool"}
 
 
