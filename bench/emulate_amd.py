@@ -21,13 +21,19 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "verify"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "contractions"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from cases import Case as WholeNumbers
 from programs import PROGRAMS, softmax_program
-from support import differences, inputs_and_reference, load, schedules
+from support import AMD_TARGETS, differences, inputs_and_reference, load, schedules, shipped
+from tiled_cases import FORMS, tiled_schedules
 
 from genrw.codegen.hip.printer import Argument
 from genrw.codegen.runtime.amd import compile_amd
@@ -36,8 +42,11 @@ from genrw.engine.ir.dtypes import numpy_dtype
 from genrw.engine.programs.launches import INPUT, RESULT, SCRATCH, MemorySlot
 from genrw.program import Program
 
-TARGETS = ("gfx942", "gfx1100", "gfx1201")
+TARGETS = {"programs": ("gfx942", "gfx1100", "gfx1201"), "instructions": AMD_TARGETS}
+"""The parts of the page, and the targets of each: all of them have instructions of their own."""
 MOST_ELEMENTS = 200_000
+UNDER_OTHERS, OTHERS = "odd throughout", 2
+"""The form of contractions that is run under schedules besides the cheapest, and how many these are."""
 RIGHT = "right"
 
 Run = Callable[..., object]
@@ -60,31 +69,38 @@ UNDER_ALL_ALGORITHMS = {
 
 @dataclass(frozen=True)
 class Case:
-    """A program, under a schedule of its own or the one that is chosen for it."""
+    """A program, under a schedule of its own or the one that is chosen for it; with inputs of its own if what comes out is
+    known exactly."""
 
     name: str
     text: str
     target: str
     schedule: tuple[tuple[str, Any], ...] = ()
+    exact: WholeNumbers | None = None
 
 
 def main() -> None:
     given = _options()
-    cases = [c for c in _cases() if re.search(given.only, c.name)]
-    found: dict[str, dict[str, str]] = {}
-    for case, outcome in _outcomes(cases, given.emulator):
-        found.setdefault(case.name, {})[case.target] = outcome
-        print(f"{case.target:8} {case.name}: {outcome}", flush=True)
-    if given.page is not None:
-        _fill(given.page, found)
-    if any(outcome != RIGHT for row in found.values() for outcome in row.values()):
+    right = True
+    for part in given.part:
+        found: dict[str, dict[str, str]] = {}
+        for case, outcome in _outcomes((c for c in CASES[part]() if re.search(given.only, c.name)), given.emulator):
+            found.setdefault(case.name, {})[case.target] = outcome
+            right = right and outcome == RIGHT
+            print(f"{case.target:8} {case.name}: {outcome}", flush=True)
+        if given.page is not None:
+            _fill(given.page, part, found)
+    if not right:
         sys.exit(1)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--emulator", metavar="FILE", type=Path, required=True, help="the emulator's Python file")
-    parser.add_argument("--page", metavar="FILE", type=Path, help="a page whose table is to be replaced")
+    parser.add_argument("--page", metavar="FILE", type=Path, help="a page whose tables are to be replaced")
+    parser.add_argument(
+        "--part", nargs="*", choices=[*TARGETS], default=[*TARGETS], help="what to run: all, if not said"
+    )
     parser.add_argument("--only", metavar="REGEX", default="", help="the cases whose names match")
     return parser.parse_args()
 
@@ -92,9 +108,9 @@ def _options() -> argparse.Namespace:
 # ---- what is run
 
 
-def _cases() -> Iterator[Case]:
+def _programs() -> Iterator[Case]:
     """Target by target: the programs that the tests verify, but for large ones, and each algorithm."""
-    for target in TARGETS:
+    for target in TARGETS["programs"]:
         for name, text in PROGRAMS.items():
             if _elements(load(text, target)) <= MOST_ELEMENTS:
                 yield Case(name, text, target)
@@ -102,6 +118,23 @@ def _cases() -> Iterator[Case]:
             for schedule in _one_of_each(schedules(text, target)):
                 steps = ", in steps" if schedule["steps"] > 1 else ""
                 yield Case(f"{name}, {schedule['algo']}{steps}", text, target, tuple(schedule.items()))
+
+
+def _instructions() -> Iterator[Case]:
+    """Each instruction of each target: contractions of whole numbers in all forms by the cheapest schedule, and in one form by
+    others, too."""
+    for target in TARGETS["instructions"]:
+        for by in shipped().targets[target].values["matrices"]:
+            for form, made in FORMS.items():
+                exact = made.case(np.random.default_rng(0), shipped().instructions[by].values["operand"])
+                cheapest, *others = tiled_schedules(load(exact.text, target), by)
+                drawn = Random(f"{target}/{by}").sample(others, OTHERS) if form == UNDER_OTHERS else []
+                for number, schedule in enumerate((cheapest, *drawn)):
+                    name = f"{by}, {form}{f', schedule {number}' if number else ''}"
+                    yield Case(name, exact.text, target, tuple(schedule.items()), exact)
+
+
+CASES = {"programs": _programs, "instructions": _instructions}
 
 
 def _elements(program: Program) -> int:
@@ -153,13 +186,23 @@ def _load_emulator(path: Path) -> None:
 def _outcome(case: Case) -> str:
     """What came out: right, what is wrong, or why the emulator gave up."""
     program = load(case.text, case.target, schedule=dict(case.schedule))
-    inputs, want = inputs_and_reference(case.text)
+    inputs = case.exact.inputs if case.exact else inputs_and_reference(case.text)[0]
     try:
         got = _results(program, case.target, inputs)
     except Exception as problem:  # whatever the emulator raises is its answer
         return f"not run: {problem}"
-    problems = differences(program, dict(zip(program.results, got, strict=True)), want)
-    return "wrong: " + "; ".join(f"{name} {message}" for name, message in problems.items()) if problems else RIGHT
+    problem = _wrong(case, program, dict(zip(program.results, got, strict=True)))
+    return f"wrong: {problem}" if problem else RIGHT
+
+
+def _wrong(case: Case, program: Program, got: Mapping[str, Array]) -> str:
+    """What is wrong with results, in words; nothing if they are right."""
+    if case.exact is None:
+        found = differences(program, got, inputs_and_reference(case.text)[1])
+        return "; ".join(f"{name} {message}" for name, message in found.items())
+    (result,) = got.values()
+    wrong = np.count_nonzero(result.astype(float) != case.exact.wanted.astype(float))
+    return f"{wrong} of {result.size} elements" if wrong else ""
 
 
 def _results(program: Program, arch: str, inputs: Mapping[str, Any]) -> list[Array]:
@@ -197,20 +240,20 @@ def _memory(
 # ---- the page
 
 
-def _fill(page: Path, found: Mapping[str, Mapping[str, str]]) -> None:
-    """Replace what stands between the page's markers by the table."""
-    head, begin, rest = page.read_text(encoding="utf-8").partition("<!-- measured -->\n")
+def _fill(page: Path, part: str, found: Mapping[str, Mapping[str, str]]) -> None:
+    """Replace what stands between the page's markers of a part by its table."""
+    head, begin, rest = page.read_text(encoding="utf-8").partition(f"<!-- measured: {part} -->\n")
     _, end, tail = rest.partition("<!-- end -->")
-    page.write_text(f"{head}{begin}\n{_table(found)}\n{end}{tail}", encoding="utf-8")
+    page.write_text(f"{head}{begin}\n{_table(TARGETS[part], found)}\n{end}{tail}", encoding="utf-8")
 
 
-def _table(found: Mapping[str, Mapping[str, str]]) -> str:
-    lines = [f"| program | {' | '.join(TARGETS)} |", f"| --- |{' --- |' * len(TARGETS)}"]
+def _table(targets: Sequence[str], found: Mapping[str, Mapping[str, str]]) -> str:
+    lines = [f"| program | {' | '.join(targets)} |", f"| --- |{' --- |' * len(targets)}"]
     for name, row in found.items():
-        cells = (row.get(target, "").replace("|", "\\|") for target in TARGETS)
+        cells = (row.get(target, "").replace("|", "\\|") for target in targets)
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    right = [sum(row.get(target) == RIGHT for row in found.values()) for target in TARGETS]
-    tried = [sum(target in row for row in found.values()) for target in TARGETS]
+    right = [sum(row.get(target) == RIGHT for row in found.values()) for target in targets]
+    tried = [sum(target in row for row in found.values()) for target in targets]
     totals = (f"{n} of {of} right" for n, of in zip(right, tried, strict=True))
     return "\n".join([*lines, f"| all | {' | '.join(totals)} |"]) + "\n"
 

@@ -38,10 +38,15 @@ class Case:
     def __repr__(self) -> str:
         return "\n" + self.text
 
+    @property
+    def wanted(self) -> Values:
+        """What has to come out, in the result's type."""
+        with np.errstate(all="ignore"):
+            return self.result.astype(_NUMPY[self.dtype])
+
     def check(self, got: Values) -> None:
         """Is a result what it has to be?"""
-        with np.errstate(all="ignore"):
-            wanted = self.result.astype(_NUMPY[self.dtype])
+        wanted = self.wanted
         assert got.shape == wanted.shape
         assert got.dtype == wanted.dtype
         if self.tolerance:

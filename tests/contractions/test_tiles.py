@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cases import Case
 from support import load, shipped
-from tiled_cases import tiled_convolution, tiled_product
+from tiled_cases import tiled_convolution, tiled_product, tiled_schedules
 
 from genrw.codegen.runtime.devices import HostDevice
 from genrw.engine.interpret.matrices import operand_places
@@ -18,7 +18,8 @@ from genrw.engine.interpret.matrices import operand_places
 WAYS = [
     *(("sm_90", "half"), ("sm_90", "bf16"), ("sm_90", "float")),
     *(("gfx942", "half"), ("gfx90a", "bf16"), ("gfx942", "float")),
-    *(("gfx1100", "half"), ("gfx1201", "half")),
+    *(("gfx1100", "half"), ("gfx1100", "bf16"), ("gfx1201", "half"), ("gfx1201", "bf16")),
+    *(("gfx950", "half"), ("gfx950", "bf16")),
 ]
 """Targets with the element types for which they have instructions."""
 AT_STAGES, AS_KERNELS = 4, 1
@@ -82,9 +83,7 @@ def scheduled_case(
     random, rng = Random(f"{target}/{dtype}/{seed}"), np.random.default_rng(seed)
     while True:
         case = make(random, rng, dtype)
-        rated = load(case.text, target).lower("schedule").trace.schedules.values()
-        tiled = [schedule for _, schedule, _ in next(iter(rated), []) if schedule["algo"] == "matrix"]
-        if tiled:
+        if tiled := tiled_schedules(load(case.text, target)):
             return case, random.choice(sorted(tiled, key=str))
 
 

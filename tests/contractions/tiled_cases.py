@@ -3,65 +3,126 @@ and after them, and convolutions."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import numpy as np
 import references
 from cases import Case, whole
 
+from genrw.program import Program
+
 LENGTHS = (17, 31, 32, 33, 63, 64, 65, 127, 128, 129)
 """Lengths of the sides of products."""
 
 
+@dataclass(frozen=True)
+class Product:
+    """A product {batch …, m, k} times {batch …, k, n}: which matrices lie turned around, whether there is work before it, and
+    whether a bias is added to it and its negative elements are cut off, or the bias is taken away."""
+
+    m: int
+    k: int
+    n: int
+    batch: tuple[int, ...] = ()
+    turned: tuple[bool, bool] = (False, False)
+    before: bool = False
+    after: bool = False
+
+    def case(self, rng: np.random.Generator, dtype: str) -> Case:
+        x, w = whole(rng, dtype, (*self.batch, self.m, self.k)), whole(rng, dtype, (*self.batch, self.k, self.n))
+        b = whole(rng, dtype, (self.n,))
+        lines, inputs = [], {"b": b}
+        for name, value, turned in (("x", x, self.turned[0]), ("w", w, self.turned[1])):
+            if turned:
+                inputs[f"{name}_turned"] = np.ascontiguousarray(value.swapaxes(-1, -2))
+                order = [*range(len(self.batch)), len(self.batch) + 1, len(self.batch)]
+                lines.append(f"{name}_turned = @param:{name}_turned -> {_type(dtype, inputs[f'{name}_turned'].shape)}")
+                lines.append(f"{name} = transpose[permutation={_list(order)}]({name}_turned)")
+            else:
+                inputs[name] = value
+                lines.append(f"{name} = @param:{name} -> {_type(dtype, value.shape)}")
+        if self.before:
+            lines.append("r = relu(x)")
+        lines += [f"b = @param:b -> {_type(dtype, b.shape)}", f"d = dot({'r' if self.before else 'x'}, w)"]
+        lines += ["a = add(d, b)", "z = relu(a)"] if self.after else ["z = sub(d, b)"]
+        result = references.dot(np.maximum(x, 0) if self.before else x, w)
+        bias = b.astype(result.dtype)
+        result = np.maximum(result + bias, 0) if self.after else result - bias
+        return Case("\n".join([*lines, "@return(z)"]), inputs, result, dtype)
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution of images: samples, groups, channels of a group in and out, their size, and how windows move."""
+
+    samples: int
+    group: int
+    channels: tuple[int, int]
+    size: tuple[int, int]
+    window: tuple[int, int]
+    padding: tuple[int, int] = (0, 0)
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+
+    def case(self, rng: np.random.Generator, dtype: str) -> Case:
+        inner, outer = self.channels
+        x = whole(rng, dtype, (self.samples, self.group * inner, *self.size))
+        w = whole(rng, dtype, (self.group * outer, inner, *self.window))
+        lists = f"padding={_list(self.padding)}, stride={_list(self.stride)}, dilation={_list(self.dilation)}"
+        lines = [
+            f"x = @param:x -> {_type(dtype, x.shape)}",
+            f"w = @param:w -> {_type(dtype, w.shape)}",
+            f"z = convolution[{lists}, group={self.group}](x, w)",
+            "@return(z)",
+        ]
+        result = references.convolution(x, w, self.padding, self.stride, self.dilation, self.group)
+        return Case("\n".join(lines), {"x": x, "w": w}, result, dtype)
+
+
+FORMS: Mapping[str, Product | Convolution] = {
+    "multiples": Product(64, 128, 128),
+    "odd rows": Product(37, 128, 64),
+    "odd columns": Product(64, 128, 43),
+    "odd depth": Product(64, 77, 64),
+    "odd throughout": Product(67, 75, 35),
+    "batches": Product(33, 72, 40, batch=(2, 2)),
+    "first turned": Product(40, 80, 48, turned=(True, False)),
+    "second turned": Product(35, 80, 41, turned=(False, True)),
+    "both turned": Product(33, 67, 72, turned=(True, True)),
+    "work before and after": Product(48, 96, 56, before=True, after=True),
+    "convolution": Convolution(2, 1, (16, 24), (9, 8), (3, 3), padding=(1, 1)),
+    "strided convolution of groups": Convolution(
+        2, 2, (9, 33), (12, 11), (3, 2), padding=(1, 0), stride=(2, 1), dilation=(1, 2)
+    ),
+}
+"""Contractions by what is particular about them: each has tiles of every instruction."""
+
+
 def tiled_product(random: Random, rng: np.random.Generator, dtype: str) -> Case:
-    """A product {batch …, m, k} times {batch …, k, n} of whole numbers; either matrix may lie turned around."""
-    batch = random.choice(((), (), (2,), (2, 3)))
+    """A product of whole numbers; either matrix may lie turned around."""
     m, k, n = (random.choice(LENGTHS) for _ in range(3))
-    x, w = whole(rng, dtype, (*batch, m, k)), whole(rng, dtype, (*batch, k, n))
-    b = whole(rng, dtype, (n,))
-    lines, inputs = [], {"b": b}
-    for name, value in (("x", x), ("w", w)):
-        if random.random() < 0.5:
-            lines.append(f"{name} = @param:{name} -> {_type(dtype, value.shape)}")
-            inputs[name] = value
-        else:
-            turned = np.ascontiguousarray(value.swapaxes(-1, -2))
-            order = [*range(len(batch)), len(batch) + 1, len(batch)]
-            lines.append(f"{name}_turned = @param:{name}_turned -> {_type(dtype, turned.shape)}")
-            lines.append(f"{name} = transpose[permutation={_list(order)}]({name}_turned)")
-            inputs[f"{name}_turned"] = turned
-    first, result = "x", references.dot(x, w)
-    if random.random() < 0.5:
-        lines.append("r = relu(x)")
-        first, result = "r", references.dot(np.maximum(x, 0), w)
-    lines.append(f"b = @param:b -> {_type(dtype, b.shape)}")
-    lines.append(f"d = dot({first}, w)")
-    if random.random() < 0.5:
-        lines += ["a = add(d, b)", "z = relu(a)"]
-        result = np.maximum(result + b.astype(result.dtype), 0)
-    else:
-        lines.append("z = sub(d, b)")
-        result = result - b.astype(result.dtype)
-    return Case("\n".join([*lines, "@return(z)"]), inputs, result, dtype)
+    batch = random.choice(((), (), (2,), (2, 3)))
+    first, second, before, after = (random.random() < 0.5 for _ in range(4))
+    return Product(m, k, n, batch, (first, second), before, after).case(rng, dtype)
 
 
 def tiled_convolution(random: Random, rng: np.random.Generator, dtype: str) -> Case:
     """A convolution of images whose channels and places fill tiles, or do not."""
-    group = random.choice((1, 1, 2))
-    inner, outer = group * random.choice((3, 8, 20)), group * random.choice((9, 16, 33))
+    group, samples = random.choice((1, 1, 2)), random.choice((1, 3))
+    channels = random.choice((3, 8, 20)), random.choice((9, 16, 33))
     window, size = random.choice(((1, 1), (3, 3), (1, 3))), (random.choice((7, 8)), random.choice((8, 9)))
-    padding, stride, dilation = ([random.choice(c) for _ in range(2)] for c in ((0, 1), (1, 1, 2), (1, 1, 2)))
-    x = whole(rng, dtype, (random.choice((1, 3)), inner, *size))
-    w = whole(rng, dtype, (outer, inner // group, *window))
-    lists = f"padding={_list(padding)}, stride={_list(stride)}, dilation={_list(dilation)}, group={group}"
-    lines = [
-        f"x = @param:x -> {_type(dtype, x.shape)}",
-        f"w = @param:w -> {_type(dtype, w.shape)}",
-        f"z = convolution[{lists}](x, w)",
-        "@return(z)",
-    ]
-    result = references.convolution(x, w, padding, stride, dilation, group)
-    return Case("\n".join(lines), {"x": x, "w": w}, result, dtype)
+    padding, stride, dilation = ((random.choice(c), random.choice(c)) for c in ((0, 1), (1, 1, 2), (1, 1, 2)))
+    return Convolution(samples, group, channels, size, window, padding, stride, dilation).case(rng, dtype)
+
+
+def tiled_schedules(program: Program, instruction: str | None = None) -> list[Mapping[str, Any]]:
+    """The schedules of a program of one kernel that make tiles, by any instruction or by one, the cheapest first."""
+    rated = next(iter(program.lower("schedule").trace.schedules.values()), ())
+    tiled = [schedule for _, schedule, _ in rated if schedule["algo"] == "matrix"]
+    return [s for s in tiled if instruction in (None, s["instruction"])]
 
 
 def _type(dtype: str, lens: tuple[int, ...]) -> str:
