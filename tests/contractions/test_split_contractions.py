@@ -1,0 +1,130 @@
+"""Contractions with few tiles, whose depth is split over the grid: what they compute, and where two kernels are taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cases import Case, case, whole
+from references import backwards_weights, dot
+from support import load
+from tiled_cases import Convolution, Product
+
+from genrw.authoring.rulesets import load_library
+from genrw.codegen.runtime.devices import HostDevice
+from genrw.engine.library.library import Library
+from genrw.engine.lowering import pipeline
+
+EAGER = """
+/// Units enough, and launches so cheap, that short depths may be split.
+target eager_waves : gfx942
+  arch "gfx942"
+  default false
+  launch_us 0.001
+
+target eager_warps : sm_90
+  arch "sm_90"
+  launch_us 0.001
+"""
+TARGETS = ("eager_waves", "eager_warps")
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    folder: Path = tmp_path_factory.mktemp("target")
+    (folder / "eager.rw").write_text(EAGER)
+    return load_library([folder])
+
+
+@pytest.fixture
+def eager(library: Library, monkeypatch: pytest.MonkeyPatch) -> Library:
+    """The library with these targets, while alternatives are taken whatever they cost."""
+    monkeypatch.setattr(pipeline, "_WORTH", inf)
+    return library
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The gradient of a convolution by its weights: the depth are samples and places."""
+
+    def case(self, rng: np.random.Generator, dtype: str) -> Case:
+        x, y = whole(rng, dtype, (2, 6, 19, 18)), whole(rng, dtype, (2, 9, 17, 16))
+        result = backwards_weights(x, y, (3, 3), (0, 0), (1, 1), (1, 1), 1)
+        return case(
+            {"x": (dtype, x), "y": (dtype, y)}, "convolution_backwards_weights[lengths={3, 3}](x, y)", result, dtype
+        )
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """A product of 8-bit integers, added up in 32 bits."""
+
+    def case(self, rng: np.random.Generator, dtype: str) -> Case:
+        x, y = whole(rng, dtype, (17, 300)) * 40, whole(rng, dtype, (300, 20)) * 40
+        return case({"x": (dtype, x), "y": (dtype, y)}, "quant_dot(x, y)", dot(x, y), "int32")
+
+
+DEEP = {
+    "even parts": (Product(33, 512, 40), "half"),
+    "a tail": (Product(24, 300, 17, before=True, after=True), "half"),
+    "an odd tail": (Product(16, 299, 40, turned=(True, False)), "bf16"),
+    "batches": (Product(17, 300, 24, batch=(2, 3), turned=(False, True)), "half"),
+    "both turned": (Product(33, 384, 18, turned=(True, True), after=True), "float"),
+    "doubles": (Product(17, 300, 20), "double"),
+    "integers": (Product(20, 299, 17, turned=(False, True)), "int32"),
+    "bytes": (Bytes(), "int8"),
+    "channels": (Convolution(1, 1, (40, 24), (6, 5), (3, 3), padding=(1, 1)), "half"),
+    "channels of groups and a tail": (Convolution(2, 2, (41, 9), (7, 6), (3, 3), stride=(2, 1)), "float"),
+    "weights": (Weights(), "half"),
+}
+"""Contractions deep enough for parts, by what is particular about them, and their element types."""
+
+
+def deep_case(name: str) -> Case:
+    made, dtype = DEEP[name]
+    return made.case(np.random.default_rng(len(name)), dtype)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", DEEP)
+def test_every_stage_computes_the_same(eager: Library, name: str, target: str) -> None:
+    made = deep_case(name)
+    for stage, lowered in load(made.text, target, eager).remaining_stages():
+        if stage == "fuse":
+            contracted = [k for k, m in enumerate(lowered.modules) if "contraction" in [n.op for n in m.nodes]]
+            assert contracted == [0], lowered
+            assert len(lowered.modules) > 1, "the parts are added up by a kernel of their own"
+        made.check(lowered.run(made.inputs, "interpret")["z"])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", DEEP)
+def test_kernels_compute_the_same_on_the_cpu(eager: Library, name: str, target: str) -> None:
+    made = deep_case(name)
+    program = load(made.text, target, eager)
+    kernels = program.kernels()
+    assert len(kernels) > 1
+    run = HostDevice().load(program, kernels)
+    for order in (0, 1):
+        made.check(run(made.inputs, threads=1, order=order)["z"])
+
+
+def kernels_of(m: int, n: int, k: int, target: str) -> int:
+    """How many kernels make a product of halves."""
+    text = f"x = @param:x -> half{{{m}, {k}}}\nw = @param:w -> half{{{k}, {n}}}\nz = dot(x, w)\n@return(z)\n"
+    return len(load(text, target).lower("fuse").modules)
+
+
+@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
+@pytest.mark.parametrize(("m", "n", "k"), [(32, 4096, 4096), (512, 512, 16384), (64, 64, 65536)])
+def test_products_with_few_tiles_are_split(m: int, n: int, k: int, target: str) -> None:
+    assert kernels_of(m, n, k, target) > 1
+
+
+@pytest.mark.parametrize("target", ["sm_90", "gfx942", "host"])
+@pytest.mark.parametrize(("m", "n", "k"), [(4096, 4096, 4096), (512, 4096, 14336), (512, 768, 768), (1, 4096, 128)])
+def test_products_that_fill_the_target_are_one_kernel(m: int, n: int, k: int, target: str) -> None:
+    assert kernels_of(m, n, k, target) == 1
