@@ -14,6 +14,7 @@ from genrw.grammar.expr_tree import Const, Expr, ListExpr, Member, Name
 from genrw.grammar.gen_tree import Attribute, MapValue, TypeNode, Value, Word
 from genrw.grammar.parsing import number, special, string
 from genrw.grammar.rw_tree import (
+    PRECEDENCES,
     AttributeDecl,
     AttributePattern,
     Binding,
@@ -78,7 +79,6 @@ class _Record(NamedTuple):
 
 
 _SORTS = ("tensor", "scalar", "array", "value", "index", "buffer", "effect")
-_PRECEDENCES = ("atom", "unary", "mul", "add", "shift", "compare", "equal", "and", "or", "cond")
 _CONTRACTS = ("exact", "reassociates", "contracts", "approximate")
 _FAMILY = re.compile(r"(\w*)\{\s*(\w+)\s*(?::\s*(\w+)\s*)?\}(\w*)")
 
@@ -475,7 +475,7 @@ class RwBuilder(ExprBuilder):
 
     def emit(self, c: list[Any]) -> _Clause:
         keyword, text, precedence = c
-        level = None if precedence is None else self._one_of(precedence, _PRECEDENCES, "precedence")
+        level = None if precedence is None else self._one_of(precedence, PRECEDENCES, "precedence")
         return _Clause(keyword, (string(self.source, text), level))
 
     def device(self, c: list[Any]) -> _Clause:

@@ -9,6 +9,9 @@ from genrw.grammar.expr_tree import Expr
 from genrw.grammar.gen_tree import Attribute, TypeNode
 from genrw.grammar.source import NOWHERE, Span
 
+PRECEDENCES = ("atom", "unary", "mul", "add", "shift", "compare", "equal", "and", "or", "cond")
+"""How tightly the C++ operators of an `emit` bind, tightest first."""
+
 
 @dataclass(frozen=True)
 class Declared:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from genrw.codegen.hip.printer import PRECEDENCES
 from genrw.engine.ir.dtypes import CLASSES, DTYPES
-from genrw.engine.language import array_functions, functions
+from genrw.engine.language.builtins import BUILTINS
 from genrw.engine.library.library import ROLES, Library
+from genrw.grammar.rw_tree import PRECEDENCES
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("grammar", "engine", "codegen", "app")
@@ -21,9 +21,9 @@ BOUNDARY_PARTS = ("input", "constant", "scalar", "number", "result", "effects", 
 
 # Words that name something else in one file.
 CLAUSES = ("where", "at", "bound", "identity")
-CPP_FUNCTIONS = ("add", "sub", "mul", "abs", "pow", "sign", "shift_left", "shift_right")
+NUMPY_AND_CPP = ("add", "sub", "shift_left", "shift_right", "bitwise_and", "bitwise_or", "bitwise_xor", "logical_not")
 ELSEWHERE = {
-    "grammar/rw_build.py": (*PRECEDENCES, *CLAUSES),
+    "grammar/rw_build.py": CLAUSES,
     "grammar/rw_print.py": CLAUSES,
     **dict.fromkeys(("grammar/rw.py", "grammar/rw_cut.py", "grammar/rw_format.py"), ("op",)),
     "engine/lint/check_declarations.py": ("identity",),
@@ -32,8 +32,9 @@ ELSEWHERE = {
     "engine/importing/scope.py": ("position",),
     "engine/library/variants.py": ("position",),
     "engine/egraph/stage.py": ("op", "load"),
-    "engine/language/cpp_expr.py": (*PRECEDENCES, *CPP_FUNCTIONS),
-    "codegen/hip/printer.py": (*PRECEDENCES, "return", "share"),
+    "grammar/rw_tree.py": PRECEDENCES,
+    "engine/language/operators.py": (*PRECEDENCES, *NUMPY_AND_CPP),
+    "codegen/hip/printer.py": ("return", "share"),
     "codegen/runtime/compile.py": ("source",),
     "codegen/hip/trust.py": ("return", "identity"),
     "app/coverage/report.py": ("source",),
@@ -56,8 +57,7 @@ def strings(path: Path) -> Iterator[tuple[int, str]]:
 
 def everywhere() -> frozenset[str]:
     """Roles, parts of the boundary, element types and the functions of the expression language."""
-    listed = {*functions.FUNCTIONS, *array_functions.array_functions(precise=False)}
-    return frozenset({*ROLES, *BOUNDARY_PARTS, *DTYPES, *CLASSES, *listed})
+    return frozenset({*ROLES, *BOUNDARY_PARTS, *DTYPES, *CLASSES, *BUILTINS})
 
 
 def named_operators(path: Path, library: Library) -> list[str]:

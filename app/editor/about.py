@@ -20,7 +20,7 @@ from genrw.editor.occurrence import (
 from genrw.editor.project import Analysis
 from genrw.engine.ir.nodes import Node
 from genrw.engine.language.array_functions import array_functions
-from genrw.engine.language.functions import FUNCTIONS
+from genrw.engine.language.builtins import FUNCTIONS
 from genrw.engine.library.library import Library
 from genrw.engine.library.variants import nodes
 from genrw.engine.programs.text import type_node

@@ -10,7 +10,7 @@ from genrw.editor.occurrence import CONTEXT, LOCAL
 from genrw.editor.project import Analysis
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.types import TYPE_MEMBERS
-from genrw.engine.language.functions import FUNCTIONS
+from genrw.engine.language.builtins import FUNCTIONS
 from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.library import ROLES, Library
 from genrw.grammar.rw_cut import CLAUSES, DECLARATIONS

@@ -38,8 +38,8 @@ from genrw.engine.library.library import Library, Operator
 from genrw.engine.library.monoids import element_type
 from genrw.grammar.diagnostics import error
 from genrw.grammar.expr_tree import Const, Expr, IfElse, Name
+from genrw.grammar.rw_tree import PRECEDENCES
 
-PRECEDENCES = ("atom", "unary", "mul", "add", "shift", "compare", "equal", "and", "or", "cond")
 _LONGEST_INLINE = 72
 _SHARE_VARIABLE = "i"
 

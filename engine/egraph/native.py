@@ -7,13 +7,13 @@ from functools import partial, reduce
 from typing import Any
 
 from genrw.engine.egraph.bindings import egg
+from genrw.engine.language.builtins import BUILTINS
+from genrw.engine.language.meaning import Without
+from genrw.engine.language.operators import BINARY, COMPARE, UNARY
 from genrw.grammar.expr_tree import Binary, Call, Compare, Const, Expr, Member, Name, Unary
 
 # Gives the egglog term for a name or a member of it, None if it is not an integer that egglog knows.
 Lookup = Callable[[str, str | None], Any | None]
-
-_COMPARE = {"<": "<", "<=": "<=", ">": ">", ">=": ">=", "!=": "!="}
-_ARITHMETIC = {"+": "+", "-": "-", "*": "*", "&": "&", "|": "|", "^": "^", "<<": "<<", ">>": ">>"}
 
 
 def native_condition(expr: Expr, lookup: Lookup, span: Any) -> list[Any] | None:
@@ -31,8 +31,8 @@ def native_condition(expr: Expr, lookup: Lookup, span: Any) -> list[Any] | None:
     for op, left, right in zip(expr.ops, terms, terms[1:], strict=False):
         if op == "==":
             facts.append(egg.Eq(span, left, right))
-        elif op in _COMPARE:
-            facts.append(egg.Fact(egg.Call(span, _COMPARE[op], [left, right])))
+        elif COMPARE[op].compute is not None:
+            facts.append(egg.Fact(egg.Call(span, op, [left, right])))
         else:
             return None
     return facts
@@ -44,8 +44,14 @@ def native_number(expr: Expr, lookup: Lookup, span: Any) -> Any | None:
     `//` and `%` round towards minus infinity, for divisors above 0, as the expression language does.
     """
 
+    def made(meaning: Callable[..., Any] | Without, *operands: Expr) -> Any | None:
+        args = [native_number(operand, lookup, span) for operand in operands]
+        if isinstance(meaning, Without) or any(arg is None for arg in args):
+            return None
+        return reduce(partial(meaning, call), args) if len(args) > 2 else meaning(call, *args)
+
     def call(op: str, *args: Any) -> Any:
-        return egg.Call(span, op, list(args))
+        return egg.Call(span, op, [egg.Lit(span, egg.Int(a)) if isinstance(a, int) else a for a in args])
 
     if isinstance(expr, Const):
         if isinstance(expr.value, int) and not isinstance(expr.value, bool):
@@ -55,20 +61,10 @@ def native_number(expr: Expr, lookup: Lookup, span: Any) -> Any | None:
         return lookup(expr.name, None)
     if isinstance(expr, Member):
         return lookup(expr.base.name, expr.name) if isinstance(expr.base, Name) else None
-    if isinstance(expr, Unary) and expr.op == "-":
-        operand = native_number(expr.operand, lookup, span)
-        return None if operand is None else call("-", egg.Lit(span, egg.Int(0)), operand)
-    if isinstance(expr, Call) and expr.function in ("min", "max") and len(expr.args) > 1:
-        args = [native_number(a, lookup, span) for a in expr.args]
-        return None if any(a is None for a in args) else reduce(partial(call, expr.function), args)
-    if not isinstance(expr, Binary):
-        return None
-    left, right = native_number(expr.left, lookup, span), native_number(expr.right, lookup, span)
-    if left is None or right is None:
-        return None
-    if expr.op in _ARITHMETIC:
-        return call(_ARITHMETIC[expr.op], left, right)
-    if expr.op in ("//", "%"):
-        rest = call("%", call("+", call("%", left, right), right), right)
-        return rest if expr.op == "%" else call("/", call("-", left, rest), right)
+    if isinstance(expr, Unary):
+        return made(UNARY[expr.op].egglog, expr.operand)
+    if isinstance(expr, Call) and expr.function in BUILTINS and len(expr.args) > 1:
+        return made(BUILTINS[expr.function].egglog, *expr.args)
+    if isinstance(expr, Binary) and expr.op in BINARY:
+        return made(BINARY[expr.op].egglog, expr.left, expr.right)
     return None

@@ -14,7 +14,8 @@ from genrw.engine.ir.dtypes import is_dtype
 from genrw.engine.ir.nodes import Node
 from genrw.engine.ir.types import Type
 from genrw.engine.language.expr import Evaluator
-from genrw.engine.language.functions import Misuse, describe, normalise_axes
+from genrw.engine.language.functions import Misuse, describe
+from genrw.engine.language.shapes import normalise_axes
 from genrw.engine.library.infer import TypeProblem, check_arity, infer
 from genrw.engine.library.library import Library, Operator
 from genrw.engine.programs.build import attribute_problem, complete

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from genrw.engine.language.arrays import Array, Values, stored
-from genrw.engine.language.functions import Function, Misuse, Value, declare, normalise_axes
+from genrw.engine.language.functions import Function, Misuse, Value, declare
 from genrw.engine.language.numeric import ArrayExpression, compile_numeric
+from genrw.engine.language.shapes import normalise_axes
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import accumulate_type, element_type, result_type
 from genrw.grammar.expr_tree import Expr

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from genrw.engine.ir.dtypes import DTYPES, dtype_name, numpy_dtype, promote
 from genrw.engine.language import elementwise
-from genrw.engine.language.functions import Misuse, Value, broadcast_lens, describe
+from genrw.engine.language.functions import Misuse, Value, describe
+from genrw.engine.language.shapes import broadcast_lens
 from genrw.engine.language.tensors import affordable
 from genrw.grammar.diagnostics import error
 

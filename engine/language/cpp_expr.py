@@ -8,34 +8,21 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import reduce
 from itertools import pairwise
 from typing import NamedTuple
 
 from genrw.engine.ir.dtypes import DTYPES, promote
+from genrw.engine.language.builtins import BUILTINS
 from genrw.engine.language.expr_walk import walk, within_depth
+from genrw.engine.language.meaning import InCpp, Written, infix
+from genrw.engine.language.operators import BINARY, COMPARE, LOGIC, UNARY
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.expr_tree import Binary, Call, Compare, Const, Expr, IfElse, Member, Name, Unary
-
-PRECEDENCES = ("atom", "unary", "mul", "add", "shift", "compare", "equal", "and", "or", "cond")
-"""How tightly C++ operators bind, tightest first."""
+from genrw.grammar.rw_tree import PRECEDENCES
 
 _RANK = {name: i for i, name in enumerate(PRECEDENCES)}
-_COMPARE = {"==": "equal", "!=": "equal", "<": "compare", "<=": "compare", ">": "compare", ">=": "compare"}
-_ARITHMETIC = {"+": ("add", "add"), "-": ("sub", "add"), "*": ("mul", "mul")}
-"""Operators with the header's function for integers and the precedence of their C++ operator."""
-
-_TESTS = frozenset({"isnan", "isinf", "isfinite"})
-_FOLDS = frozenset({"min", "max"})
-_ROUNDING = frozenset({"floor", "ceil", "trunc", "round"})
-_FLOATING = frozenset(
-    {
-        *("sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "pow", "fma", "erf"),
-        *("sin", "cos", "tan", "asin", "acos", "atan"),
-        *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
-    }
-)
 
 # Types of numbers that stand alone: they become whatever they meet.
 WHOLE, _REAL = "a whole number", "a real number"
@@ -135,6 +122,7 @@ class _Printer:
     def __init__(self, names: Mapping[str, str], dtype: str, types: Mapping[str, str]) -> None:
         self.names, self.dtype, self.named_types = names, dtype, types
         self._types: dict[int, str] = {}
+        self._written: dict[int, Expr] = {}
 
     def whole(self, expr: Expr) -> Cpp:
         """The expression with numbers that meet no other type in the type of the names."""
@@ -170,11 +158,18 @@ class _Printer:
         raise _unsupported("this", expr)
 
     def _type_of_call(self, expr: Call) -> str:
-        if expr.function in _TESTS:
-            return "bool"
-        if expr.function in _SPECIAL_TYPES:
-            return _SPECIAL_TYPES[expr.function](self, expr)
-        return self.meet(*expr.args)
+        meaning = _in_cpp(expr)
+        if meaning.written_as is not None:
+            return self.type(self._written_as(expr, meaning.written_as))
+        if meaning.names is not None:
+            return DTYPES[self.named_type(expr.args[meaning.names])].compute
+        return "bool" if meaning.is_test else self.meet(*expr.args)
+
+    def _written_as(self, expr: Call, write: Callable[[Call], Expr]) -> Expr:
+        """The expression that stands for a call; the same one each time, since types are known by the node."""
+        if id(expr) not in self._written:
+            self._written[id(expr)] = write(expr)
+        return self._written[id(expr)]
 
     def meet(self, *operands: Expr) -> str:
         """The type of an operation on operands."""
@@ -237,82 +232,42 @@ class _Printer:
         raise error(f"unknown name `{path}`", expr.span)
 
     def _unary(self, expr: Unary, number: str) -> Cpp:
-        if expr.op == "not":
-            return Cpp(f"!{self.whole(expr.operand).within('atom')}", "unary")
-        own = _settled(self.type(expr.operand), number)
-        operand = self.print(expr.operand, own)
-        if expr.op == "-" and DTYPES[own].is_integer:
-            return Cpp(f"gen::sub<{DTYPES[own].cpp}>(0, {operand.text})", "atom")
-        if expr.op == "~" and not DTYPES[own].is_integer:
-            raise _unsupported(f"`~` of {own}", expr)
-        return self._narrowed(Cpp(f"{expr.op}{operand.within('atom')}", "unary"), own)
-
-    def _narrowed(self, made: Cpp, dtype: str) -> Cpp:
-        """The result of an operator that C++ computes in int, as the narrower type it belongs to."""
-        if DTYPES[dtype].is_integer and DTYPES[dtype].itemsize < 4:
-            return Cpp(f"{DTYPES[dtype].cpp}({made.text})", "atom")
-        return made
+        own = "bool" if expr.op == "not" else _settled(self.type(expr.operand), number)
+        operand = self.whole(expr.operand) if expr.op == "not" else self.print(expr.operand, own)
+        return self._operation(expr, UNARY[expr.op].cpp, own, operand)
 
     def _binary(self, expr: Binary, number: str) -> Cpp:
-        if expr.op in ("and", "or"):
-            left, right = self.whole(expr.left), self.whole(expr.right)
-            return _infix(left, {"and": "&&", "or": "||"}[expr.op], right, expr.op)
+        if expr.op in LOGIC:
+            return _filled(LOGIC[expr.op][0], "bool", self.whole(expr.left), self.whole(expr.right))
         dtype = _settled(self.meet(expr.left, expr.right), number)
-        left, right = self.print(expr.left, dtype), self.print(expr.right, dtype)
-        if DTYPES[dtype].is_float:
-            return self._floating(expr, left, right)
-        return self._integer(expr, left, right, dtype)
-
-    def _floating(self, expr: Binary, left: Cpp, right: Cpp) -> Cpp:
-        if expr.op in _ARITHMETIC:
-            return _infix(left, expr.op, right, _ARITHMETIC[expr.op][1])
-        if expr.op == "/":
-            return _infix(left, "/", right, "mul")
-        if expr.op == "//":
-            return Cpp(f"gen::floor({_infix(left, '/', right, 'mul').text})", "atom")
-        if expr.op == "**":
-            return Cpp(f"gen::pow({left.text}, {right.text})", "atom")
-        if expr.op == "%":
-            return Cpp(f"gen::floor_mod({left.text}, {right.text})", "atom")
-        raise _unsupported(f"`{expr.op}` of floating-point values", expr)
-
-    def _integer(self, expr: Binary, left: Cpp, right: Cpp, dtype: str) -> Cpp:
-        cpp = DTYPES[dtype].cpp
-        if expr.op in ("&", "|", "^"):
-            return Cpp(f"({left.within('shift')} {expr.op} {right.within('shift')})", "atom")
-        if dtype == "bool" or expr.op == "**":
-            raise _unsupported(f"`{expr.op}` of {dtype}", expr)
-        if expr.op in ("<<", ">>"):
-            return self._shift(expr, left, right, dtype)
-        if expr.op in _ARITHMETIC:
-            function, precedence = _ARITHMETIC[expr.op]
-            if dtype in ("uint32", "uint64"):
-                return _infix(left, expr.op, right, precedence)
-            return Cpp(f"gen::{function}<{cpp}>({left.text}, {right.text})", "atom")
-        function = {"/": "trunc_div", "//": "floor_div", "%": "floor_mod"}[expr.op]
-        return Cpp(f"gen::{function}<{cpp}, {cpp}>({left.text}, {right.text})", "atom")
-
-    def _shift(self, expr: Binary, left: Cpp, right: Cpp, dtype: str) -> Cpp:
-        """C++ defines shifts by less than the width only."""
+        texts = BINARY[expr.op].cpp
         count = expr.right.value if isinstance(expr.right, Const) else None
-        if isinstance(count, int) and 0 <= count < DTYPES[dtype].bits:
-            return self._narrowed(_infix(left, expr.op, right, "shift"), dtype)
-        function, cpp = {"<<": "shift_left", ">>": "shift_right"}[expr.op], DTYPES[dtype].cpp
-        return Cpp(f"gen::{function}<{cpp}>({left.text}, {right.text})", "atom")
+        if "by_constant" in texts and isinstance(count, int) and 0 <= count < DTYPES[dtype].bits:
+            texts = {"integers": texts["by_constant"]}
+        return self._operation(expr, texts, dtype, self.print(expr.left, dtype), self.print(expr.right, dtype))
+
+    def _operation(self, expr: Unary | Binary, texts: Mapping[str, Written], dtype: str, *operands: Cpp) -> Cpp:
+        """The text of an operator for a type; what C++ computes in int is made the narrower type it belongs to."""
+        written = texts.get("unsigned") if dtype in ("uint32", "uint64") else None
+        written = written or texts.get(_kind(dtype))
+        if written is None:
+            what = "floating-point values" if DTYPES[dtype].is_float and len(operands) > 1 else dtype
+            raise _unsupported(f"`{expr.op}` of {what}", expr)
+        made = _filled(written, dtype, *operands)
+        if made.precedence != "atom" and DTYPES[dtype].is_integer and DTYPES[dtype].itemsize < 4:
+            return Cpp(f"{DTYPES[dtype].cpp}({made.text})", "atom")
+        return made
 
     def _compare(self, expr: Compare) -> Cpp:
         pairs = pairwise(expr.operands)
         links = [self._link(op, a, b) for op, (a, b) in zip(expr.ops, pairs, strict=True)]
-        result = links[0]
-        for link in links[1:]:
-            result = _infix(result, "&&", link, "and")
-        return result
+        return reduce(lambda left, right: _filled(LOGIC["and"][0], "bool", left, right), links)
 
     def _link(self, op: str, a: Expr, b: Expr) -> Cpp:
-        if op not in _COMPARE:
+        if not COMPARE[op].binds:
             raise _unsupported(f"`{op}`", a)
         dtype = _settled(self.meet(a, b), self.dtype)
-        return _infix(self.print(a, dtype), op, self.print(b, dtype), _COMPARE[op])
+        return _filled(infix(op, COMPARE[op].binds), dtype, self.print(a, dtype), self.print(b, dtype))
 
     def _choice(self, condition: Expr, then: Expr, otherwise: Expr, number: str) -> Cpp:
         dtype = _settled(self.meet(then, otherwise), number)
@@ -322,36 +277,28 @@ class _Printer:
     # ---- calls
 
     def _call(self, expr: Call, number: str) -> Cpp:
-        function, args = expr.function, expr.args
-        if function in _SPECIAL:
-            return _SPECIAL[function](self, expr, number)
-        if function in _FOLDS:
-            return self._fold(function, args, number)
-        dtype = _settled(self.meet(*args), self.dtype if function in _TESTS else number)
-        if not DTYPES[dtype].is_float:
-            if function in _ROUNDING:
-                return self.print(args[0], dtype)
-            if function in _FLOATING:
-                raise _unsupported(f"`{function}` of {dtype}", expr)
-        return self._plain(function, args, dtype)
-
-    def _plain(self, function: str, args: Sequence[Expr], dtype: str) -> Cpp:
-        """A call of the header's function of the same name."""
-        texts = ", ".join(self.print(arg, dtype).text for arg in args)
-        return Cpp(f"gen::{function}({texts})", "atom")
-
-    def _fold(self, function: str, args: Sequence[Expr], number: str) -> Cpp:
-        dtype = _settled(self.meet(*args), number)
-        text, *rest = [self.print(arg, dtype).text for arg in args]
-        for other in rest:
-            text = f"gen::{function}({text}, {other})"
-        return Cpp(text, "atom")
-
-    def clamp(self, expr: Call, number: str) -> Cpp:
-        """max from below, then min from above."""
-        x, low, high = expr.args
-        span = expr.span
-        return self.print(Call("min", (Call("max", (x, low), span=span), high), span=span), number)
+        meaning = _in_cpp(expr)
+        if meaning.written_as is not None:
+            return self.print(self._written_as(expr, meaning.written_as), number)
+        if meaning.printed_by:
+            printed: Cpp = getattr(self, meaning.printed_by)(expr, number)
+            return printed
+        args = [arg for place, arg in enumerate(expr.args) if place != meaning.names]
+        # a result of another type than the arguments leaves its place no say in what plain numbers are
+        own = self.dtype if meaning.is_test or meaning.names is not None else number
+        dtype = _settled(self.meet(*args), own) if args else own
+        text = {"floats": meaning.floats, "integers": meaning.integers, "bools": meaning.bools}[_kind(dtype)]
+        if not text:
+            raise _unsupported(f"`{expr.function}` of {dtype}", expr)
+        printed_args = [self.print(arg, dtype) for arg in args]
+        if text == "{0}":
+            return printed_args[0]
+        named = dtype if meaning.names is None else self.named_type(expr.args[meaning.names])
+        binds = meaning.floats_bind if DTYPES[dtype].is_float else "atom"
+        written = Written(text, binds)
+        if len(printed_args) > 2 and BUILTINS[expr.function].arity()[1]:
+            return reduce(lambda a, b: _filled(written, named, a, b), printed_args)
+        return _filled(written, named, *printed_args)
 
     def sign(self, expr: Call, number: str) -> Cpp:
         """A choice: nan is neither above nor below 0, and stays; what is left of floats loses the sign of -0.
@@ -367,74 +314,22 @@ class _Printer:
         rest = f"{x.text} + {zero}" if DTYPES[dtype].is_float else x.text
         return Cpp(f"{x.text} > {zero} ? {one} : {below}{rest}", "cond")
 
-    def where(self, expr: Call, number: str) -> Cpp:
-        """The same as `a if condition else b`."""
-        condition, a, b = expr.args
-        return self._choice(condition, a, b, number)
 
-    def convert(self, expr: Call, _number: str) -> Cpp:
-        """Plain numbers are converted from the type of the names."""
-        return Cpp(
-            f"gen::convert<{DTYPES[self.named_type(expr.args[1])].cpp}>({self.whole(expr.args[0]).text})",
-            "atom",
-        )
-
-    def limit(self, expr: Call, _number: str) -> Cpp:
-        """`lowest(type)` or `highest(type)`."""
-        return Cpp(f"gen::{expr.function}<{DTYPES[self.named_type(expr.args[0])].cpp}>()", "atom")
-
-    def isfinite(self, expr: Call, _number: str) -> Cpp:
-        """A magnitude below infinity; nan compares false."""
-        dtype = _settled(self.type(expr.args[0]), self.dtype)
-        if not DTYPES[dtype].is_float:
-            return Cpp("true", "atom")
-        return Cpp(f"{self._plain('abs', expr.args, dtype).text} < gen::infinity<{dtype}>()", "compare")
-
-    def fmod(self, expr: Call, number: str) -> Cpp:
-        """The remainder of the truncating division."""
-        dtype = _settled(self.meet(*expr.args), number)
-        left, right = (self.print(arg, dtype).text for arg in expr.args)
-        if DTYPES[dtype].is_float:
-            return Cpp(f"gen::trunc_mod({left}, {right})", "atom")
-        if not DTYPES[dtype].is_integer:
-            raise _unsupported(f"`fmod` of {dtype}", expr)
-        return Cpp(f"gen::trunc_mod<{DTYPES[dtype].cpp}, {DTYPES[dtype].cpp}>({left}, {right})", "atom")
-
-
-_SPECIAL: dict[str, Callable[[_Printer, Call, str], Cpp]] = {
-    "clamp": _Printer.clamp,
-    "convert": _Printer.convert,
-    "fmod": _Printer.fmod,
-    "highest": _Printer.limit,
-    "isfinite": _Printer.isfinite,
-    "lowest": _Printer.limit,
-    "sign": _Printer.sign,
-    "where": _Printer.where,
-}
-"""Calls that do not print as a call of the same name."""
-
-_SPECIAL_TYPES: dict[str, Callable[[_Printer, Call], str]] = {
-    "convert": lambda printer, expr: DTYPES[printer.named_type(expr.args[-1])].compute,
-    "highest": lambda printer, expr: printer.named_type(expr.args[-1]),
-    "lowest": lambda printer, expr: printer.named_type(expr.args[-1]),
-    "where": lambda printer, expr: printer.meet(*expr.args[1:]),
-}
-
-
-_COUNTS = {"clamp": 3, "convert": 2, "fma": 3, "fmod": 2, "pow": 2, "where": 3}
-"""How many arguments functions take that do not take one."""
+def _in_cpp(call: Call) -> InCpp:
+    """How C++ writes a call. Refuses functions that it has no text for."""
+    meaning = BUILTINS[call.function].cpp if call.function in BUILTINS else None
+    if not isinstance(meaning, InCpp):
+        raise _unsupported(f"`{call.function}`", call)
+    return meaning
 
 
 def _check_count(call: Call) -> None:
-    """Refuses functions that C++ has no text for, and wrong numbers of arguments."""
-    name, count = call.function, len(call.args)
-    if name not in {*_SPECIAL, *_FOLDS, *_FLOATING, *_ROUNDING, *_TESTS, "abs"}:
-        raise _unsupported(f"`{name}`", call)
-    wanted = _COUNTS.get(name, 1)
-    if name in _FOLDS and count < 2:
-        raise error(f"`{name}` takes at least 2 arguments, not {count}", call.span)
-    if name not in _FOLDS and count != wanted:
-        raise error(f"`{name}` takes {wanted} argument{'s' * (wanted > 1)}, not {count}", call.span)
+    """Refuses calls that C++ has no text for."""
+    _in_cpp(call)
+    count, (wanted, more) = len(call.args), BUILTINS[call.function].arity()
+    if count < wanted or (count > wanted and not more):
+        how_many = f"{'at least ' if more else ''}{wanted} argument{'s' * (wanted > 1)}"
+        raise error(f"`{call.function}` takes {how_many}, not {count}", call.span)
 
 
 def _meet(a: str, b: str) -> str:
@@ -455,10 +350,16 @@ def _settled(found: str, number: str) -> str:
     return DTYPES[own].compute
 
 
-def _infix(left: Cpp, op: str, right: Cpp, precedence: str) -> Cpp:
-    """A left-associative operator with no more parentheses than it needs."""
-    tighter = PRECEDENCES[_RANK[precedence] - 1]
-    return Cpp(f"{left.within(precedence)} {op} {right.within(tighter)}", precedence)
+def _kind(dtype: str) -> str:
+    """The kind of an element type, as the tables of texts have it."""
+    return "floats" if DTYPES[dtype].is_float else "integers" if DTYPES[dtype].is_integer else "bools"
+
+
+def _filled(written: Written, dtype: str, *operands: Cpp) -> Cpp:
+    """A text with its operands, with no more parentheses than they need."""
+    sides = (written.left, written.right, "cond")
+    texts = [operand.within(side) for operand, side in zip(operands, sides, strict=False)]
+    return Cpp(written.text.format(*texts, type=DTYPES[dtype].cpp), written.binds)
 
 
 def _path(expr: Expr) -> str:

@@ -7,6 +7,7 @@ warnings off.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,30 @@ def _within(a: Values, b: Values) -> Values:
     return np.where(_beyond(a, b), np.zeros_like(b), b)
 
 
+# ---- functions of several values
+
+
+def clamp(x: Values, low: Values, high: Values) -> Values:
+    """x, but no less than low nor more than high."""
+    return np.asarray(np.minimum(np.maximum(x, low), high))
+
+
+def fma(a: Values, b: Values, c: Values) -> Values:
+    """a * b + c, rounded once."""
+    if a.dtype != np.float32:
+        return np.asarray(a * b + c)
+    return np.asarray((a.astype(np.float64) * b + c).astype(np.float32))
+
+
 # ---- functions of one value
+
+
+def _of_floats(compute: np.ufunc) -> Callable[[Values], Values]:
+    """A rounding function, which leaves integers alone."""
+    return lambda x: np.asarray(compute(x)) if x.dtype.kind == "f" else x
+
+
+floor, ceil, trunc, round = map(_of_floats, (np.floor, np.ceil, np.trunc, np.rint))
 
 
 def rsqrt(x: Values) -> Values:

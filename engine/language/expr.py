@@ -1,7 +1,7 @@
 """The expression language, compiled to Python closures and run over a fixed set of functions.
 
 Nothing of Python is ever executed on behalf of an expression: names come from the given mapping, functions
-from `functions.FUNCTIONS`, members from objects that offer them. Work is bounded (list sizes, integer sizes,
+from `builtins.FUNCTIONS`, members from objects that offer them. Work is bounded (list sizes, integer sizes,
 steps), so a hostile expression ends in a message too. Every message carries the span of the node that failed.
 """
 
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from genrw.engine.ir.dtypes import DTYPES
-from genrw.engine.language import arithmetic
+from genrw.engine.language import operators
+from genrw.engine.language.builtins import FUNCTIONS
 from genrw.engine.language.expr_walk import (
     calls,
     check_call,
@@ -24,7 +25,6 @@ from genrw.engine.language.expr_walk import (
     within_depth,
 )
 from genrw.engine.language.functions import (
-    FUNCTIONS,
     INTEGER_LIMIT,
     KINDS,
     Function,
@@ -141,9 +141,9 @@ class _Helper:
 class Compiler:
     """Turns trees into closures. A subclass changes what operators and functions mean on its values."""
 
-    binary_ops: Mapping[str, Binop] = arithmetic.BINARY
-    unary_ops: Mapping[str, Callable[[Value], Value]] = arithmetic.UNARY
-    compare_ops: Mapping[str, Binop] = arithmetic.COMPARE
+    binary_ops: Mapping[str, Binop] = {op: meaning.value for op, meaning in operators.BINARY.items()}
+    unary_ops: Mapping[str, Callable[[Value], Value]] = {op: meaning.value for op, meaning in operators.UNARY.items()}
+    compare_ops: Mapping[str, Binop] = {op: meaning.value for op, meaning in operators.COMPARE.items()}
 
     def __init__(self, lets: Mapping[str, LetDecl], functions: Mapping[str, Function]) -> None:
         self.lets = lets
@@ -244,7 +244,7 @@ class Compiler:
             if type(values) is tuple and type(place) is int and -len(values) <= place < len(values):
                 return values[place]
             try:
-                return arithmetic.index(values, place)
+                return operators.index(values, place)
             except FAULTS as exc:
                 raise fault(exc, "indexing", (values, place), span) from None
 
@@ -260,7 +260,7 @@ class Compiler:
             first = None if start is None else start(env, frame)
             last = None if stop is None else stop(env, frame)
             try:
-                return arithmetic.slice_list(values, first, last)
+                return operators.slice_list(values, first, last)
             except FAULTS as exc:
                 raise fault(exc, "slicing", (values,), span) from None
 
@@ -296,7 +296,7 @@ class Compiler:
             return self.logic(expr, scope)
         left, right = self.compile(expr.left, scope), self.compile(expr.right, scope)
         op, span, apply = expr.op, expr.span, self.binary_ops[expr.op]
-        fast, limit = arithmetic.INTEGER_FAST.get(op, apply), INTEGER_LIMIT
+        fast, limit = operators.BINARY[op].fast or apply, INTEGER_LIMIT
 
         def run(env: Env, frame: Frame) -> Any:
             a, b = left(env, frame), right(env, frame)

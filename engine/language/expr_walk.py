@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from genrw.engine.ir.dtypes import DTYPES
-from genrw.engine.language.functions import FUNCTIONS, Function
+from genrw.engine.language.builtins import FUNCTIONS
+from genrw.engine.language.functions import Function
 from genrw.grammar.diagnostics import Diagnostic, error
 from genrw.grammar.expr_tree import (
     Binary,

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from genrw.engine.language.functions import Function, Misuse, broadcast_lens, declare
+from genrw.engine.language.functions import Function, Misuse, declare
+from genrw.engine.language.shapes import broadcast_lens
 
 Ints = tuple[int, ...]
 Piece = tuple[int, int]

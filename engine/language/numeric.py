@@ -17,9 +17,10 @@ import numpy as np
 
 from genrw.engine.language import array_functions as operations
 from genrw.engine.language.arrays import Array, adopt, holds_array
+from genrw.engine.language.builtins import FUNCTIONS
 from genrw.engine.language.expr import FAULTS, Compiler, Env, Frame, Locals, Run, checked, fault
 from genrw.engine.language.expr_walk import check_call
-from genrw.engine.language.functions import FUNCTIONS, Function, Misuse, Value, describe
+from genrw.engine.language.functions import Function, Misuse, Value, describe
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.expr_tree import Binary, Call, Expr, IfElse, Name
 from genrw.grammar.rw_tree import LetDecl

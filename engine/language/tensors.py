@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from genrw.engine.ir.dtypes import in_range
-from genrw.engine.language.functions import (
-    Misuse,
+from genrw.engine.language.functions import Misuse, shown
+from genrw.engine.language.shapes import (
     broadcasts_to,
     concat_lens,
     normalise_axes,
@@ -36,11 +36,6 @@ def affordable(lens: Lens) -> Lens:
     if math.prod(lens) > ELEMENT_LIMIT:
         raise Misuse(f"a tensor of lens {shown(lens)} is too large to be computed here")
     return lens
-
-
-def shown(lens: Sequence[int]) -> str:
-    """A list of integers as `.gen` writes it."""
-    return "{" + ", ".join(map(str, lens)) + "}"
 
 
 # ---- padding

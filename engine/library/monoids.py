@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from genrw.engine.ir.dtypes import in_class
+from genrw.engine.language.builtins import facts
 from genrw.engine.language.expr import compile_expr
 from genrw.engine.language.expr_walk import substitute
 from genrw.engine.language.functions import Function, Misuse, declare
@@ -16,7 +17,6 @@ ELEMENT = "T"
 """The name of the elements' type in a monoid's declaration."""
 _USUAL_BOUND = "number"
 """What elements are where a monoid does not say."""
-_SELECTING = ("min", "max")
 _FIELD = "value"
 """The field of a monoid that maps its elements and names none."""
 
@@ -100,7 +100,7 @@ def selects(monoid: MonoidDecl) -> bool:
 
 def _selects(expr: Expr) -> bool:
     if isinstance(expr, Call):
-        return expr.function in _SELECTING and all(_selects(a) for a in expr.args)
+        return "selects" in facts(expr.function) and all(_selects(a) for a in expr.args)
     return isinstance(expr, Name)
 
 

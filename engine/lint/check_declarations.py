@@ -8,10 +8,11 @@ from genrw.engine.interpret.fold import Folds, fold_functions
 from genrw.engine.interpret.lanes import Lanes, lane_functions
 from genrw.engine.ir.dtypes import CLASSES, DTYPES, is_dtype
 from genrw.engine.language.array_functions import array_functions
+from genrw.engine.language.builtins import FUNCTIONS
 from genrw.engine.language.emit_text import check_emit_text
 from genrw.engine.language.expr import check_expr
 from genrw.engine.language.expr_walk import calls, did_you_mean
-from genrw.engine.language.functions import FUNCTIONS, Function
+from genrw.engine.language.functions import Function
 from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.definitions import Derived
 from genrw.engine.library.infer import RESULT_PARTS, holes, is_variable

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from genrw.engine.ir.dtypes import CLASSES, DTYPES
+from genrw.engine.language.builtins import facts
 from genrw.engine.language.expr import free_names, member_uses
 from genrw.engine.language.expr_walk import walk
+from genrw.engine.language.operators import COMPARE, MIRRORED
 from genrw.engine.library.context import Record
 from genrw.engine.library.library import Library
 from genrw.engine.library.sides import Direction, conditions
@@ -21,10 +23,6 @@ from genrw.grammar.rw_tree import OpPattern, VarPattern
 
 _COUNTS = frozenset({"rank", "elements", "size"})
 """Members that are never below 0."""
-_COUNTING = frozenset({"len", "count", "itemsize"})
-"""Functions that are never below 0."""
-_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
-_ON_EQUALS = {"==": True, "<=": True, ">=": True, "!=": False, "<": False, ">": False}
 
 _Types = Mapping[str, frozenset[str]]
 
@@ -108,13 +106,13 @@ def _joined(op: str, values: Sequence[bool | None]) -> bool | None:
 
 def _compared(left: Expr, op: str, right: Expr) -> bool | None:
     """What a comparison is by its two sides' texts, or by the numbers that they can be."""
-    if op not in _ON_EQUALS:
+    if op not in MIRRORED:
         return None
     if left == right:
-        return _ON_EQUALS[op]
+        return COMPARE[op].on_equals
     (low, high), (other_low, other_high) = _range(left), _range(right)
     if op in ("<", "<="):
-        return _compared(right, _MIRRORED[op], left)
+        return _compared(right, MIRRORED[op], left)
     if op == ">":
         return True if low > other_high else False if high <= other_low else None
     if op == ">=":
@@ -132,7 +130,7 @@ def _range(expr: Expr) -> tuple[float, float]:
         return -high, -low
     if isinstance(expr, Member) and expr.name in _COUNTS:
         return 0, math.inf
-    if isinstance(expr, Call) and expr.function in _COUNTING:
+    if isinstance(expr, Call) and "never_negative" in facts(expr.function):
         return 0, math.inf
     return -math.inf, math.inf
 
@@ -209,9 +207,9 @@ def _constraint(part: Expr) -> tuple[Expr | None, str, tuple[Any, ...]]:
     """A comparison with constants as (what is compared, operator, constants); (None, "", ()) for others."""
     if isinstance(part, Compare) and len(part.ops) == 1:
         left, right, op = *part.operands, part.ops[0]
-        if isinstance(left, Const) and op in _MIRRORED:
-            left, right, op = right, left, _MIRRORED[op]
-        if isinstance(right, Const) and op in _MIRRORED:
+        if isinstance(left, Const) and op in MIRRORED:
+            left, right, op = right, left, MIRRORED[op]
+        if isinstance(right, Const) and op in MIRRORED:
             return left, op, (right.value,)
         if isinstance(right, ListExpr) and op == "in" and all(isinstance(i, Const) for i in right.items):
             return left, "in", tuple(i.value for i in right.items if isinstance(i, Const))

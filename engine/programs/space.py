@@ -11,8 +11,8 @@ from math import prod
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.ir.types import Type, packed_strides
-from genrw.engine.language.functions import broadcast_lens
 from genrw.engine.language.layouts import kept_groups, merged, pieces_of
+from genrw.engine.language.shapes import broadcast_lens
 from genrw.engine.library.context import LazyRecord
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import element_type

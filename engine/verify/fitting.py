@@ -16,6 +16,7 @@ from genrw.engine.ir.dtypes import DTYPES, in_class
 from genrw.engine.ir.types import Type
 from genrw.engine.language.expr import Evaluator
 from genrw.engine.language.expr_walk import free_names, substitute
+from genrw.engine.language.operators import MIRRORED
 from genrw.engine.library.infer import environment, is_variable
 from genrw.engine.library.library import Operator
 from genrw.engine.library.sides import opened
@@ -32,7 +33,6 @@ _MOST_AXES, _LONGEST = 5, 5000
 _SMALL = (1, 1, 2, 2, 3, 4, 5, 7, 8)
 _NEAR = {"==": (0,), ">=": (0, 0, 1), ">": (1, 1, 2), "<=": (0, 0, -1), "<": (-1, -1, -2)}
 """How far from the other side of a comparison its own may lie."""
-_TURNED = {"==": "==", ">=": "<=", ">": "<", "<=": ">=", "<": ">"}
 _FAILS = (GenrwError, KeyError, IndexError, TypeError, ValueError, ZeroDivisionError, OverflowError)
 
 
@@ -140,7 +140,7 @@ class Fitting:
         if not isinstance(part, Compare) or len(part.ops) != 1:
             return
         (left, right), op = part.operands, part.ops[0]
-        sides = [(left, op, right), (right, _TURNED.get(op, ""), left)]
+        sides = [(left, op, right), (right, MIRRORED.get(op, ""), left)]
         for target, relation, other in sides:
             try:
                 value = self._value(other, names)

@@ -10,13 +10,19 @@ and products may wrap around, since they come round again, but what is divided o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
+from genrw.engine.interpret.fold import Folds
+from genrw.engine.interpret.lanes import Lanes, lane_functions
+from genrw.engine.language.builtins import BUILTINS
 from genrw.engine.language.expr_walk import free_names, member_uses, substitute
+from genrw.engine.language.meaning import Without
+from genrw.engine.language.operators import BINARY, COMPARE, LOGIC, UNARY
 from genrw.engine.library.arities import Arities, rest_counts
 from genrw.engine.library.library import Library, Operator
 from genrw.engine.library.sides import conditions
@@ -29,8 +35,6 @@ _MILLISECONDS = 2500
 _MOST_OPERATORS = 12
 _BITS = 7
 _INT32 = 1 << 31
-_LEAVES = ("group_index", "local_index", "step_index", "share_index")
-"""Functions that count something: their value is any of those from 0 to below their argument."""
 
 
 class Untranslatable(Exception):
@@ -157,6 +161,8 @@ class _Formula:
         self.drawn: dict[str, Any] = {}
         self.matched: dict[int, dict[str, Any]] = {}
         self.bindings = {b.name: b.value for b in variant.with_}
+        of_lanes = lane_functions(Lanes(Folds(library, False), False))
+        self.counting = {name for name, function in of_lanes.items() if "counts" in function.facts}
 
     def proof(self) -> Proof | None:
         """What the solver says; None if it decides nothing."""
@@ -279,7 +285,7 @@ class _Formula:
         """Is a value only added, subtracted and multiplied in an expression? Then what wraps around comes round again."""
         if isinstance(expr, Name) or name not in free_names(expr):
             return True
-        if isinstance(expr, Binary) and expr.op in ("+", "-", "*"):
+        if isinstance(expr, Binary) and expr.op in BINARY and BINARY[expr.op].comes_round:
             return self._comes_round(expr.left, name) and self._comes_round(expr.right, name)
         if isinstance(expr, Call) and expr.function in self.library.scope.lets:
             let = self.library.scope.lets[expr.function]
@@ -333,7 +339,7 @@ class _Formula:
         for condition in conditions(self.variant.guard):
             for name in sorted(name for name, member in member_uses(condition) if member == "pow2"):
                 power = self._fresh(f"{name}.pow2")
-                self.premises.append(self._is_power(power))
+                self.premises.append(self._applied("is_pow2", BUILTINS["is_pow2"].formula, (Name(f"{name}.pow2"),), {}))
                 self.values[name] = power * self._drawn(f"{name} // {name}.pow2")
             if isinstance(condition, Compare) and condition.ops == ("==",):
                 same = [o.name for o in condition.operands if isinstance(o, Name)]
@@ -359,26 +365,35 @@ class _Formula:
             return self._name(expr.name, env)
         if isinstance(expr, Member):
             return self._member(expr)
+        if isinstance(expr, Binary) and expr.op in LOGIC:
+            return self._applied(expr.op, LOGIC[expr.op][1], (expr.left, expr.right), env)
         if isinstance(expr, Binary):
-            return self._binary(expr.op, self._expr(expr.left, env), self._expr(expr.right, env))
+            return self._applied(expr.op, BINARY[expr.op].formula, (expr.left, expr.right), env)
         if isinstance(expr, Unary):
-            value = self._expr(expr.operand, env)
-            if expr.op in ("-", "not"):
-                return -value if expr.op == "-" else self.algebra.Not(value)
+            return self._applied(expr.op, UNARY[expr.op].formula, (expr.operand,), env)
         if isinstance(expr, Compare):
             values = [self._expr(o, env) for o in expr.operands]
-            parts = [_COMPARE[op](a, b) for op, a, b in zip(self._comparisons(expr), values, values[1:], strict=False)]
-            return self.algebra.And(*parts)
+            return self.algebra.And(*map(self._compared, expr.ops, values, values[1:]))
         if isinstance(expr, IfElse):
             return self.algebra.If(*(self._expr(e, env) for e in (expr.condition, expr.then, expr.otherwise)))
         if isinstance(expr, Call):
             return self._call(expr, env)
         raise Untranslatable(type(expr).__name__)
 
-    def _comparisons(self, expr: Compare) -> list[str]:
-        if any(op not in _COMPARE for op in expr.ops):
+    def _applied(
+        self, name: str, formula: Callable[..., Any] | Without, operands: Sequence[Expr], env: Mapping[str, Any]
+    ) -> Any:
+        """What a table of functions or operators says that a formula is, of operands."""
+        if isinstance(formula, Without):
+            raise Untranslatable(name)
+        args = [self._expr(operand, env) for operand in operands]
+        return reduce(partial(formula, self.algebra), args) if len(args) > 2 else formula(self.algebra, *args)
+
+    def _compared(self, op: str, a: Any, b: Any) -> Any:
+        compute = COMPARE[op].compute
+        if compute is None:
             raise Untranslatable("a comparison that is none of numbers")
-        return list(expr.ops)
+        return compute(a, b)
 
     def _name(self, name: str, env: Mapping[str, Any]) -> Any:
         for known in (env, self.names, self.values):
@@ -410,35 +425,18 @@ class _Formula:
             raise Untranslatable(label)
         return number
 
-    def _binary(self, op: str, a: Any, b: Any) -> Any:
-        if op in ("and", "or"):
-            return self.algebra.And(a, b) if op == "and" else self.algebra.Or(a, b)
-        if op in ("//", "%"):
-            quotient = self.algebra.quotient(a, b)
-            return quotient if op == "//" else a - b * quotient
-        if op in ("+", "-", "*"):
-            return a + b if op == "+" else a - b if op == "-" else a * b
-        raise Untranslatable(op)
-
     def _call(self, expr: Call, env: Mapping[str, Any]) -> Any:
         lets = self.library.scope.lets
         if expr.function in lets:
             declared = lets[expr.function]
             args = [self._expr(a, env) for a in expr.args]
             return self._expr(declared.body, dict(zip(declared.parameters, args, strict=True)))
-        if expr.function == "is_pow2":
-            return self._is_power(self._expr(expr.args[0], env))
-        if expr.function in _LEAVES:
+        if expr.function in self.counting:
             return self._counted(expr, env)
-        args = [self._expr(a, env) for a in expr.args]
-        if expr.function in ("min", "max") and len(args) == 2:
-            a, b = args
-            return self.algebra.If(a <= b if expr.function == "min" else a >= b, a, b)
-        raise Untranslatable(expr.function)
-
-    def _is_power(self, number: Any) -> Any:
-        """Is a number one of the powers of two that indices of 32 bits have?"""
-        return self.algebra.Or(*(number == 1 << i for i in range(31)))
+        builtin = BUILTINS.get(expr.function)
+        if builtin is None or len(expr.args) < builtin.arity()[0]:
+            raise Untranslatable(expr.function)
+        return self._applied(expr.function, builtin.formula, expr.args, env)
 
     def _counted(self, expr: Call, env: Mapping[str, Any]) -> Any:
         """Where a lane stands, or which element of its share is meant: the same on both sides."""
@@ -457,13 +455,3 @@ def _divided(condition: Expr) -> tuple[str, str] | None:
             if isinstance(number, Name) and isinstance(divisor, Name):
                 return number.name, divisor.name
     return None
-
-
-_COMPARE = {
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-}

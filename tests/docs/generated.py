@@ -15,7 +15,8 @@ from genrw.engine.interpret.fold import Folds, fold_functions
 from genrw.engine.interpret.lanes import Lanes, lane_functions
 from genrw.engine.ir.dtypes import CLASSES, DTYPES
 from genrw.engine.language.array_functions import array_functions
-from genrw.engine.language.functions import FUNCTIONS, Function
+from genrw.engine.language.builtins import FUNCTIONS
+from genrw.engine.language.functions import Function
 from genrw.engine.language.layouts import LAYOUT_FUNCTIONS
 from genrw.engine.library.library import ROLES, Library, family_affixes
 from genrw.engine.library.monoids import monoid_functions

@@ -11,10 +11,11 @@ import pytest
 
 from genrw.codegen.runtime.host import compile_host
 from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
-from genrw.engine.language.cpp_expr import PRECEDENCES, TypeWord, cpp_expr, cpp_number
+from genrw.engine.language.cpp_expr import TypeWord, cpp_expr, cpp_number
 from genrw.engine.language.numeric import compile_numeric
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw import parse_expr
+from genrw.grammar.rw_tree import PRECEDENCES
 
 Values = npt.NDArray[Any]
 NAMES = {name: name for name in ("x", "y", "z", "c", "a", "b")}

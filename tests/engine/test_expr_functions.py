@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from genrw.engine.language.builtins import FUNCTIONS
 from genrw.engine.language.expr import compile_expr
-from genrw.engine.language.functions import FUNCTIONS, KINDS
+from genrw.engine.language.functions import KINDS
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw import parse_expr
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genrw.engine.language import arithmetic
+from genrw.engine.language import operators
+from genrw.engine.language.builtins import FUNCTIONS
 from genrw.engine.language.expr import calls, check_expr, compile_expr, free_names, member_uses, substitute
-from genrw.engine.language.functions import FUNCTIONS
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import (
     Binary,
@@ -120,9 +120,9 @@ def _compound(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     some = st.lists(inner, max_size=3).map(tuple)
     functions = st.sampled_from([*sorted(FUNCTIONS), "missing"])
     return st.one_of(
-        st.builds(Binary, st.sampled_from([*arithmetic.BINARY, "and", "or"]), inner, inner),
-        st.builds(Unary, st.sampled_from(sorted(arithmetic.UNARY)), inner),
-        st.builds(lambda op, a, b: Compare((a, b), (op,)), st.sampled_from([*arithmetic.COMPARE]), inner, inner),
+        st.builds(Binary, st.sampled_from([*operators.BINARY, "and", "or"]), inner, inner),
+        st.builds(Unary, st.sampled_from(sorted(operators.UNARY)), inner),
+        st.builds(lambda op, a, b: Compare((a, b), (op,)), st.sampled_from([*operators.COMPARE]), inner, inner),
         st.builds(Call, functions, some),
         st.builds(ListExpr, some),
         st.builds(Comprehension, inner, st.sampled_from("av"), inner, st.none() | inner),
