@@ -48,7 +48,7 @@ def _declared(
 ) -> dict[str, int]:
     operator = library.operator(node.op)
     views = [Ranged(o.type, facts.get(id(o), {})) for o in node.operands]
-    env = environment(operator, None, node.attributes, views, {}, context)  # type: ignore[arg-type]
+    env = environment(operator, None, node.attributes, views, {}, context)
     found: dict[str, int] = {}
     for fact in RANGE_FACTS:
         expr = fact_expression(operator, fact)

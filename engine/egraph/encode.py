@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from genrw.engine.egraph.bindings import egg
-from genrw.engine.egraph.guard_evaluation import GuardEvaluator, GuardQuery, RuleUse, copied_from, taken_over
+from genrw.engine.egraph.guard_evaluation import GuardEvaluator, GuardQuery, RuleUse
 from genrw.engine.egraph.native import native_condition, native_number
 from genrw.engine.egraph.operand_types import Piece, pieces
 from genrw.engine.egraph.recording import ATTRIBUTES, CLASS, OPERATOR, Recorded, Shape
@@ -25,6 +25,7 @@ from genrw.engine.language.expr import free_names, member_uses
 from genrw.engine.library.arities import NARROW
 from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.library import Library, Operator, family_affixes
+from genrw.engine.library.rewriting import copied_from, taken_over
 from genrw.engine.library.variants import Variant, leaves, rest_places
 from genrw.engine.library.variants import nodes as pattern_nodes
 from genrw.grammar.diagnostics import error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,13 @@ from genrw.engine.language.expr import Evaluator, free_names
 from genrw.engine.language.functions import describe
 from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.infer import TypeProblem, infer
-from genrw.engine.library.library import Library, Operator
+from genrw.engine.library.library import Library
+from genrw.engine.library.rewriting import Names, coerced, copied_from, member_of, operator_name
+from genrw.engine.library.sides import conditions
 from genrw.engine.library.variants import Variant, leaves, nodes
 from genrw.engine.programs.build import complete
 from genrw.grammar.diagnostics import GenrwError, error
-from genrw.grammar.expr_tree import Binary, Expr, Name
+from genrw.grammar.expr_tree import Expr, Name
 from genrw.grammar.rw_tree import Binding, NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
 
 _MOST_ALTERNATIVES = 1 << 14
@@ -65,19 +67,6 @@ def require_list(values: Any, rule: RuleDecl, binding: Binding) -> None:
         raise error(f"`for` of rule `{rule.name}` runs over {describe(values)}, not over a list", binding.value.span)
 
 
-def copied_from(left: Sequence[OpPattern], pattern: OpPattern) -> int | None:
-    """The place of the matched node whose attributes `..` in a template stands for."""
-    for i, node in enumerate(left):
-        if node.op == pattern.op and node.family == pattern.family:
-            return i
-    return None
-
-
-def taken_over(left: Sequence[OpPattern], pattern: OpPattern) -> int | None:
-    """The place of the matched node whose attributes a template takes over unchanged, if it says just that."""
-    return copied_from(left, pattern) if pattern.open_attributes and not pattern.attributes else None
-
-
 class GuardEvaluator:
     """Answers the demands of one variant: evaluates guard and computed parts for the numbers given."""
 
@@ -108,11 +97,11 @@ class GuardEvaluator:
         for binding in self.variant.with_:
             if free_names(binding.value) & varying:
                 varying.add(binding.name)
-        conditions = list(_conditions(self.variant.guard)) if self.variant.guard is not None else []
+        late = list(conditions(self.variant.guard))
         early: list[Expr] = []
-        while conditions and not free_names(conditions[0]) & varying:
-            early.append(conditions.pop(0))
-        return early, conditions
+        while late and not free_names(late[0]) & varying:
+            early.append(late.pop(0))
+        return early, late
 
     def _holds(self, conditions: Sequence[Evaluator], env: Mapping[str, Any]) -> bool:
         for condition in conditions:
@@ -134,7 +123,7 @@ class GuardEvaluator:
         for index, name, value in self.constraints:
             if env[f"a:{index}"].get(name, _MISSING) != value(env):
                 return []
-        if self.early and not self._holds(self.early, _Lazy(env, self.computed)):
+        if self.early and not self._holds(self.early, Names(env, self.computed)):
             use.count(False)
             return []
         answers = []
@@ -151,7 +140,7 @@ class GuardEvaluator:
         for binding, source in self.loops:
             found: list[dict[str, Any]] = []
             for choice in choices:
-                values = source(_Lazy({**env, **choice}, self.computed))
+                values = source(Names({**env, **choice}, self.computed))
                 require_list(values, self.variant.rule, binding)
                 self._check_alternatives(values, len(found))
                 found += [{**choice, binding.name: value} for value in values]
@@ -170,7 +159,7 @@ class GuardEvaluator:
 
     def _compute(self, env: dict[str, Any]) -> bool:
         """Evaluate guard and `with`; values computed are added to `env`. False if the guard refuses."""
-        lazy = _Lazy(env, self.computed)
+        lazy = Names(env, self.computed)
         if not self._holds(self.guard, lazy):
             return False
         env.update((name, lazy[name]) for name in self.computed)
@@ -201,11 +190,9 @@ class GuardEvaluator:
         return env
 
     def _member(self, variable: str, operator: str) -> str:
-        """What an operator variable stands for in expressions: the member of a family, or the operator's name."""
-        found = self.library.find(operator)
-        assert found is not None
-        is_family = any(n.family == variable for n in self.demand.left)
-        return found[1] if is_family and found[1] is not None else operator
+        """What an operator variable stands for in expressions."""
+        pattern = next((n for n in self.demand.left if n.family == variable), None)
+        return operator if pattern is None else member_of(self.library, pattern, operator)
 
     # ---- outputs
 
@@ -214,18 +201,12 @@ class GuardEvaluator:
             value = self._compile(item)
             return lambda env, interner: _index(value(env), item)  # noqa: ARG005
         if kind == "operator":
-            return lambda env, interner: self.library.names.index(self._operator_name(item, env))  # noqa: ARG005
+            return lambda env, interner: self.library.names.index(operator_name(item, self.library, env))  # noqa: ARG005
         if kind == "type":
             find = self._type_finder(item)
             return lambda env, interner: interner.type_id(find(env, interner))
         make = self._attributes_maker(item)
         return lambda env, interner: interner.attributes_id(interner.place(env["context number"]), make(env))
-
-    def _operator_name(self, pattern: OpPattern, env: Mapping[str, Any]) -> str:
-        if pattern.family is None:
-            return str(env.get(f"operator {pattern.op}", pattern.op))
-        member = pattern.family if pattern.family in self.library.monoids else env[pattern.family]
-        return pattern.op.replace("{}", str(member))
 
     def _attributes_maker(self, pattern: OpPattern) -> Callable[[Mapping[str, Any]], Attributes]:
         given = [(a.name, self._value(a.value if a.value is not None else Name(a.name))) for a in pattern.attributes]
@@ -234,8 +215,8 @@ class GuardEvaluator:
         def make(env: Mapping[str, Any]) -> Attributes:
             values: dict[str, Any] = dict(env[f"a:{source}"]) if source is not None else {}
             values.update((name, _plain(value(env))) for name, value in given)
-            operator = self.library.operator(self._operator_name(pattern, env))
-            values = {k: _coerce(operator, k, v) for k, v in values.items()}
+            operator = self.library.operator(operator_name(pattern, self.library, env))
+            values = {k: coerced(operator, k, v) for k, v in values.items()}
             try:
                 return complete(operator, values, (), env)
             except GenrwError as problem:
@@ -276,7 +257,7 @@ class GuardEvaluator:
         make, below = self._attributes_maker(pattern), [self._type_finder(o) for o in pattern.operands]
 
         def find(env: Mapping[str, Any], interner: Interner) -> Type:
-            name, attributes = self._operator_name(pattern, env), make(env)
+            name, attributes = operator_name(pattern, self.library, env), make(env)
             operands = tuple([operand(env, interner) for operand in below])
             key = (env["context number"] >> CONTEXT_SHIFT, name, attributes_key(attributes), operands)
             if key not in interner.inferred:
@@ -295,15 +276,6 @@ class GuardEvaluator:
                 f"rule `{self.variant.rule.name}` builds a `{name}` that is not allowed: {problem.message}",
                 pattern.span,
             ) from None
-
-
-def _conditions(guard: Expr) -> Iterator[Expr]:
-    """The parts of a conjunction, left to right."""
-    if isinstance(guard, Binary) and guard.op == "and":
-        yield from _conditions(guard.left)
-        yield from _conditions(guard.right)
-    else:
-        yield guard
 
 
 _MISSING = object()
@@ -331,23 +303,6 @@ def _type_of(value: Any) -> Type:
     return value.type if isinstance(value, View) and value.type is not None else Type("tensor")
 
 
-class _Lazy(dict[str, Any]):
-    """An environment in which `with` values are computed when first asked for."""
-
-    __slots__ = ("_computed",)
-
-    def __init__(self, env: Mapping[str, Any], computed: Mapping[str, Evaluator]) -> None:
-        super().__init__(env)
-        self._computed = computed
-
-    def __missing__(self, name: str) -> Any:
-        evaluate = self._computed.get(name)
-        if evaluate is None:
-            raise KeyError(name)
-        self[name] = value = evaluate(self)
-        return value
-
-
 def _index(value: Any, expr: Expr) -> int:
     """A computed index constant, or fact of an index, as the e-graph holds it; truth values are 0 and 1."""
     if not isinstance(value, int):
@@ -359,11 +314,3 @@ def _index(value: Any, expr: Expr) -> int:
 
 def _plain(value: Any) -> Any:
     return value.type if isinstance(value, View) else value
-
-
-def _coerce(operator: Operator, name: str, value: Any) -> Any:
-    """Numbers for float attributes as floats, so that equal attributes are equal text."""
-    decl = operator.attributes.get(name)
-    if decl is not None and decl.type == "float" and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    return value

@@ -7,9 +7,10 @@ tells most. Where all of it matches, the guard's conditions are asked one by one
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 from genrw.engine.egraph.encode import TYPE
 from genrw.engine.egraph.guard_evaluation import View
@@ -21,6 +22,7 @@ from genrw.engine.language.expr import free_names, member_uses
 from genrw.engine.library.arities import Arities, rest_counts
 from genrw.engine.library.infer import TypeProblem, infer
 from genrw.engine.library.library import Library
+from genrw.engine.library.rewriting import Match, Matcher, alternatives, value_loops
 from genrw.engine.library.sides import conditions
 from genrw.engine.library.variants import Variant, nodes, pattern_operators, variants
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
@@ -46,24 +48,16 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class _Match:
-    """What names stand for so far, how many nodes are matched, and the first that is of those that rules replaced."""
+class _Match(Match):
+    """With the surroundings of what is matched, how many nodes are, and the first that is of those that rules replaced."""
 
-    classes: Mapping[str, int] = field(default_factory=dict)
-    values: Mapping[str, Any] = field(default_factory=dict)
     context: int | None = None
     depth: int = 0
     gone: tuple[OpPattern, int] | None = None
 
-    def with_class(self, name: str, number: int) -> _Match | None:
-        if self.classes.get(name, number) != number:
-            return None
-        return replace(self, classes={**self.classes, name: number})
-
-    def with_value(self, name: str, value: Any) -> _Match | None:
-        if name in self.values and self.values[name] != value:
-            return None
-        return replace(self, values={**self.values, name: value})
+    def with_operator(self, name: str, operator: str) -> Self | None:
+        """An operator variable is a name like others in guards and attributes."""
+        return self.with_value(name, operator)
 
 
 def why_not(library: Library, rule: RuleDecl, graph: EGraphSnapshot, module: Module) -> Diagnostic | None:
@@ -85,9 +79,10 @@ def why_not(library: Library, rule: RuleDecl, graph: EGraphSnapshot, module: Mod
     return Diagnostic(best.why, best.span, severity="note")
 
 
-class _Search:
+class _Search(Matcher[_Match]):
     def __init__(self, library: Library, rule: RuleDecl, graph: EGraphSnapshot, module: Module) -> None:
-        self.library, self.rule, self.graph = library, rule, graph
+        super().__init__(library)
+        self.rule, self.graph = rule, graph
         self.types: dict[int, Type | None] = {
             graph.class_of[graph.ids[id(node)]]: node.type for node in module.nodes if id(node) in graph.ids
         }
@@ -97,7 +92,7 @@ class _Search:
     def look(self, variant: Variant) -> None:
         """Look everywhere for what a variant matches, and note what the best match fails at."""
         for number in self.graph.classes:
-            for match in self._pattern(variant.left, number, _Match(), variant):
+            for match in self.matches(variant.left, number, _Match(), self.rule):
                 if self._guard(variant, match):
                     self._too_late(variant, match)
 
@@ -118,22 +113,26 @@ class _Search:
 
     # ---- the left side
 
-    def _pattern(self, pattern: Pattern, number: int, match: _Match, variant: Variant) -> Iterator[_Match]:
+    def matches(self, pattern: Pattern, number: int, match: _Match, rule: RuleDecl) -> Iterator[_Match]:
         self.steps -= 1
-        if self.steps < 0:
-            return
-        if isinstance(pattern, VarPattern):
-            found = match.with_class(pattern.name, number)
-            if found is None:
-                self._fail(match.depth, pattern.span, f"`{pattern.name}` stands for another value already")
-            yield from [found] if found is not None else []
-        elif isinstance(pattern, NumberPattern):
-            yield from self._number(pattern, number, match)
-        else:
-            yield from self._node(pattern, number, match, variant)
+        if self.steps >= 0:
+            yield from super().matches(pattern, number, match, rule)
 
-    def _number(self, pattern: NumberPattern, number: int, match: _Match) -> Iterator[_Match]:
-        constant = next((n.number for n in self._members(number) if n.number is not None), None)
+    def another_value(self, pattern: VarPattern, match: _Match) -> None:
+        self._fail(match.depth, pattern.span, f"`{pattern.name}` stands for another value already")
+
+    def no_operator(self, pattern: OpPattern, options: frozenset[str], number: int, match: _Match) -> None:
+        wanted = f"`{pattern.op}`" if len(options) == 1 else f"operator of `{pattern.op}`"
+        none = f"there is no {wanted} anywhere in the program at this stage"
+        here = f"no {wanted} is here: there is {self._shown(number)}"
+        self._fail(match.depth, pattern.op_span, here if match.depth else none)
+
+    def with_node(self, pattern: OpPattern, node: ENode, number: int, match: _Match) -> _Match:
+        gone = match.gone or (None if node in self.graph.classes.get(number, ()) else (pattern, number))
+        return replace(match, depth=match.depth + 1, context=node.attributes, gone=gone)
+
+    def numbers(self, pattern: NumberPattern, number: int, match: _Match) -> Iterator[_Match]:
+        constant = next((n.number for n in self.members(number) if n.number is not None), None)
         wanted = pattern.value
         if constant is None:
             self._fail(match.depth, pattern.span, f"a number is wanted here, and there is {self._shown(number)}")
@@ -145,39 +144,7 @@ class _Search:
         else:
             self._fail(match.depth, pattern.span, f"another number is here: {constant}")
 
-    def _node(self, pattern: OpPattern, number: int, match: _Match, variant: Variant) -> Iterator[_Match]:
-        options = pattern_operators(pattern, self.rule, self.library)
-        fitting = [n for n in self._members(number) if n.op in options and len(n.operands) == len(pattern.operands)]
-        if not fitting:
-            wanted = f"`{pattern.op}`" if len(options) == 1 else f"operator of `{pattern.op}`"
-            none = f"there is no {wanted} anywhere in the program at this stage"
-            here = f"no {wanted} is here: there is {self._shown(number)}"
-            self._fail(match.depth, pattern.op_span, here if match.depth else none)
-        for node in fitting:
-            gone = match.gone or (None if node in self.graph.classes.get(number, ()) else (pattern, number))
-            there = replace(match, depth=match.depth + 1, context=node.attributes, gone=gone)
-            found = self._attributes(pattern, node, there)
-            if found is not None and pattern.binds is not None:
-                found = found.with_class(pattern.binds, number)
-            if found is not None and len(options) > 1:
-                found = found.with_value(pattern.family or pattern.op, self._member(pattern, node.op))
-            if found is not None:
-                yield from self._operands(pattern.operands, node.operands, found, variant)
-
-    def _operands(
-        self, patterns: Sequence[Pattern], numbers: Sequence[int], match: _Match, variant: Variant
-    ) -> Iterator[_Match]:
-        if not patterns:
-            yield match
-            return
-        for found in self._pattern(patterns[0], numbers[0], match, variant):
-            yield from self._operands(patterns[1:], numbers[1:], found, variant)
-
-    def _member(self, pattern: OpPattern, name: str) -> str:
-        found = self.library.find(name)
-        return found[1] if pattern.family is not None and found is not None and found[1] is not None else name
-
-    def _attributes(self, pattern: OpPattern, node: ENode, match: _Match) -> _Match | None:
+    def attributes(self, pattern: OpPattern, node: ENode, match: _Match) -> _Match | None:
         given = dict(self.graph.interner.attributes(node.attributes))
         asked = {a.name for a in pattern.attributes}
         found: _Match | None = match
@@ -240,28 +207,24 @@ class _Search:
         return View(self._type(number), facts)
 
     def _choices(self, variant: Variant, env: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        used = {n.op for n in nodes(variant.left)}
-        loops = [b for b in self.rule.for_ if b.name not in used]
-        yield from islice(self._alternatives(variant, loops, env), _CHOICES)
+        loops = value_loops(self.rule, variant.left)
+        yield from islice(alternatives(loops, partial(self._loop, variant, env)), _CHOICES)
 
-    def _alternatives(
-        self, variant: Variant, loops: Sequence[Binding], env: Mapping[str, Any]
-    ) -> Iterator[dict[str, Any]]:
-        """All combinations of what loops run over; a later one may depend on an earlier one."""
-        if not loops:
-            yield {}
-            return
-        depth = len(list(nodes(variant.left)))
-        first, *others = loops
+    def _loop(
+        self, variant: Variant, env: Mapping[str, Any], binding: Binding, chosen: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """What a loop runs over, where others are at what was chosen."""
+        depth, whole = len(list(nodes(variant.left))), {**env, **chosen}
         try:
-            values = self.library.scope.compile(first.value)({**env, **self._computed(variant, env)})
+            values: Sequence[Any] = self.library.scope.compile(binding.value)(
+                {**whole, **self._computed(variant, whole)}
+            )
         except (GenrwError, KeyError) as problem:
-            return self._fail(depth, first.value.span, f"this cannot be told here: {_said(problem)}")
+            self._fail(depth, binding.value.span, f"this cannot be told here: {_said(problem)}")
+            return ()
         if not values:
-            return self._fail(depth, first.value.span, f"there is nothing that `{first.name}` could be")
-        for value in values:
-            for chosen in self._alternatives(variant, others, {**env, first.name: value}):
-                yield {first.name: value, **chosen}
+            self._fail(depth, binding.value.span, f"there is nothing that `{binding.name}` could be")
+        return values
 
     def _computed(self, variant: Variant, env: Mapping[str, Any]) -> dict[str, Any]:
         """The values of `with` that can be computed."""
@@ -293,12 +256,12 @@ class _Search:
 
     # ---- classes
 
-    def _members(self, number: int) -> list[ENode]:
+    def members(self, number: int) -> list[ENode]:
         return [*self.graph.classes.get(number, ()), *self.graph.replaced.get(number, ())]
 
     def _shown(self, number: int) -> str:
         """What a class holds, in words."""
-        names = dict.fromkeys(f"`{n.op}`" if n.number is None else str(n.number) for n in self._members(number))
+        names = dict.fromkeys(f"`{n.op}`" if n.number is None else str(n.number) for n in self.members(number))
         return ", ".join(names) or "nothing"
 
     def _type(self, number: int) -> Type | None:
@@ -308,7 +271,7 @@ class _Search:
             if told is not None:
                 self.types[number] = self.graph.interner.types[told]
                 return self.types[number]
-            known = (self._inferred(node) for node in self._members(number))
+            known = (self._inferred(node) for node in self.members(number))
             self.types[number] = next((type_ for type_ in known if type_ is not None), None)
         return self.types[number]
 

@@ -9,6 +9,7 @@ from genrw.engine.fusion.compute_locations import IterationSpace
 from genrw.engine.fusion.graph import FLAT, FusionGraph
 from genrw.engine.fusion.search import Plan
 from genrw.engine.ir.nodes import Unit
+from genrw.engine.language.functions import shown
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,5 @@ def _obstacle(graph: FusionGraph, kernel: Kernel, body: KernelBody) -> str:
 
 
 def _rows(space: IterationSpace) -> str:
-    lens = "{" + ", ".join(map(str, space.lens)) + "}"
     axes = ", ".join(map(str, space.axes))
-    return f"the rows of {lens} along {'axis' if len(space.axes) == 1 else 'axes'} {axes}"
+    return f"the rows of {shown(space.lens)} along {'axis' if len(space.axes) == 1 else 'axes'} {axes}"

@@ -9,6 +9,7 @@ import numpy as np
 
 from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
 from genrw.engine.language.arrays import Values
+from genrw.engine.language.functions import shown
 
 RMS_BOUND = 80
 """How many epsilons the root of the mean square error may be, in terms of the largest reference value."""
@@ -75,10 +76,9 @@ def _worst(got: Values, want: Values, badness: Values) -> str | None:
     if not np.any(badness > 0):
         return None
     place = np.unravel_index(int(np.argmax(badness)), badness.shape)
-    index = "{" + ", ".join(str(int(i)) for i in place) + "}"
     count = int(np.sum(badness >= 1)) or 1
     more = f" ({count} of {badness.size} elements are wrong)" if count > 1 else ""
-    return f"is {_shown(got[place])} at {index} where {_shown(want[place])} is right{more}"
+    return f"is {_shown(got[place])} at {shown(place)} where {_shown(want[place])} is right{more}"
 
 
 def _shown(value: Any) -> str:

@@ -13,6 +13,7 @@ from genrw.engine.ir.nodes import Node
 from genrw.engine.language.arrays import Array, stored
 from genrw.engine.language.functions import Function, Value
 from genrw.engine.language.numeric import ArrayExpression, compile_numeric
+from genrw.engine.library.infer import environment
 from genrw.engine.library.library import Library, Operator
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.source import NOWHERE
@@ -34,7 +35,7 @@ class Evaluator:
         """The value of an operation; GenrwError that names the node if it has no `means` or that fails."""
         operator, member = self._found(node)
         meaning = self._meaning(operator, node)
-        env = self._environment(operator, member, node, operands)
+        env = environment(operator, member, node.attributes, operands, {}, self.context)
         try:
             return self._stored(node, self._meant(operator, meaning, node.type.dtype, operands, env))
         except GenrwError as problem:
@@ -79,19 +80,6 @@ class Evaluator:
                 operator.decl.means, operator.scope.lets, precise=self.precise, functions=self.functions
             )
         return self._meanings[operator.name]
-
-    def _environment(
-        self, operator: Operator, member: str | None, node: Node, operands: Sequence[Value]
-    ) -> dict[str, Any]:
-        """What a `means` may name: operands, attributes, the family's member, target, schedule and space."""
-        env: dict[str, Any] = {**self.context, **dict(node.attributes)}
-        if operator.decl.family is not None:
-            env[operator.decl.family] = member
-        fixed = operator.fixed
-        env.update((decl.name, value) for decl, value in zip(fixed, operands, strict=False))
-        if operator.variadic is not None:
-            env[operator.variadic.name] = tuple(operands[len(fixed) :])
-        return env
 
     def _stored(self, node: Node, values: Any) -> Value:
         monoid, _, element = (node.type.dtype or "int64").rpartition(".")

@@ -200,33 +200,22 @@ def fold_functions(folds: Folds) -> dict[str, Function]:
         lambda op, x, axes: reduce_tensor(folds, op, x, axes),
         "The elements along axes folded with a monoid; the axes stay, with length 1.",
     )
+    # fmt: off
     parts = (
-        declare(
-            "accumulated(op: string, x: any, k: any) -> any",
-            lambda op, x, k: accumulated(folds, op, x, k),
-            "Each element's accumulator, at position k of its row; what a fold starts from where k is below 0.",
-        ),
-        declare(
-            "merged(op: string, x: any, axes: ints) -> any",
-            lambda op, x, axes: merged(folds, op, x, axes),
-            "Accumulators along axes folded into one; the axes stay, with length 1.",
-        ),
-        declare(
-            "read_off(op: string, x: any, n: int) -> any",
+        declare("accumulated(op: string, x: any, k: any) -> any", lambda op, x, k: accumulated(folds, op, x, k),
+            "Each element's accumulator, at position k of its row; what a fold starts from where k is below 0."),
+        declare("merged(op: string, x: any, axes: ints) -> any", lambda op, x, axes: merged(folds, op, x, axes),
+            "Accumulators along axes folded into one; the axes stay, with length 1."),
+        declare("read_off(op: string, x: any, n: int) -> any",
             lambda op, x, n: folds.over(op, opened(x)).finish(opened(x), n),
-            "The result of a fold over n elements, from the accumulator.",
-        ),
-        declare(
-            "field(op: string, x: any, name: string) -> any",
-            lambda op, x, name: opened(x)[field_number(folds, op, name)],
-            "A field of an accumulator.",
-        ),
-        declare(
-            "with_field(op: string, x: any, name: string, value: any) -> any",
+            "The result of a fold over n elements, from the accumulator."),
+        declare("field(op: string, x: any, name: string) -> any",
+            lambda op, x, name: opened(x)[field_number(folds, op, name)], "A field of an accumulator."),
+        declare("with_field(op: string, x: any, name: string, value: any) -> any",
             lambda op, x, name, value: with_field(folds, op, x, name, value),
-            "The accumulator with another value in a field. A type for `x` stands for what a fold over it starts from.",
-        ),
+            "The accumulator with another value in a field. A type for `x` stands for what a fold over it starts from."),
     )
+    # fmt: on
     return {f.name: f for f in (reduce_, *parts)}
 
 

@@ -245,89 +245,42 @@ def aligned_to(i: Value, n: int) -> Value:
 def lane_functions(lanes: Lanes) -> dict[str, Function]:
     """What the `means` of lane operators may call, besides all that the `means` of tensor operators may."""
     along = lanes.index_along
+    # fmt: off
     functions = (
-        declare(
-            "group_index(groups: int) -> any",
-            lambda groups: along(GROUPS, groups),
-            "The index of the workgroup, of so many.",
-            "counts",
-        ),
-        declare(
-            "local_index(lanes: int) -> any",
-            lambda count: along(LANES, count),
-            "The index of the lane in its workgroup, of so many.",
-            "counts",
-        ),
-        declare(
-            "step_index(steps: int) -> any",
-            lambda steps: along(STEPS, steps),
-            "The step of the loop that the value lives in, of so many.",
-            "counts",
-        ),
-        declare(
-            "share_index(of: any) -> any",
-            lanes.share_index,
-            "0, 1 … over a lane's share: of so many elements, or of as many as a value has.",
-            "counts",
-        ),
+        declare("group_index(groups: int) -> any", lambda groups: along(GROUPS, groups),
+            "The index of the workgroup, of so many.", "counts"),
+        declare("local_index(lanes: int) -> any", lambda count: along(LANES, count),
+            "The index of the lane in its workgroup, of so many.", "counts"),
+        declare("step_index(steps: int) -> any", lambda steps: along(STEPS, steps),
+            "The step of the loop that the value lives in, of so many.", "counts"),
+        declare("share_index(of: any) -> any", lanes.share_index,
+            "0, 1 … over a lane's share: of so many elements, or of as many as a value has.", "counts"),
         declare("unspecified() -> any", lanes.unspecified, "Any number: nothing may depend on which."),
         declare("total(xs: list) -> any", total, "The sum of a list of indices."),
         declare("aligned(i: any, n: int) -> any", aligned_to, "The index itself, which has to be a multiple of n."),
-        declare(
-            "element(x: any, i: any, fill: any?) -> any",
-            lanes.element,
-            "The element of that number, counted along the tensor's rows; `fill` where the number is -1.",
-        ),
-        declare(
-            "at_offset(x: any, i: any, ok: any?, fill: any?) -> any",
-            lanes.at_offset,
-            "The element at an offset in memory; `fill` where not `ok`, without touching memory.",
-        ),
-        declare(
-            "set_element(z: any, i: any, v: any) -> any",
-            lanes.set_element,
-            "Writes the element of that number; nothing where the number is -1.",
-        ),
-        declare(
-            "set_offset(z: any, i: any, v: any, ok: any?) -> any",
-            lanes.set_offset,
-            "Writes the element at an offset in memory; nothing where not `ok`.",
-        ),
+        declare("element(x: any, i: any, fill: any?) -> any", lanes.element,
+            "The element of that number, counted along the tensor's rows; `fill` where the number is -1."),
+        declare("at_offset(x: any, i: any, ok: any?, fill: any?) -> any", lanes.at_offset,
+            "The element at an offset in memory; `fill` where not `ok`, without touching memory."),
+        declare("set_element(z: any, i: any, v: any) -> any", lanes.set_element,
+            "Writes the element of that number; nothing where the number is -1."),
+        declare("set_offset(z: any, i: any, v: any, ok: any?) -> any", lanes.set_offset,
+            "Writes the element at an offset in memory; nothing where not `ok`."),
         declare("identity(op: string, dtype: string) -> any", lanes.identity, "What a fold starts from."),
-        declare(
-            "fold_element(op: string, x: any, k: any) -> any",
-            lanes.fold_element,
-            "A monoid's accumulator of one element, at position k of its row.",
-        ),
-        declare(
-            "fold_finish(op: string, x: any, n: int) -> any",
-            lanes.fold_finish,
-            "The result of a fold over n elements, from the accumulator.",
-        ),
-        declare(
-            "share_reduce(op: string, x: any) -> any",
-            lanes.share_reduce,
-            "A lane's elements folded, over its share and over all steps of its loop.",
-        ),
-        declare(
-            "step_reduce(op: string, x: any) -> any",
-            lanes.step_reduce,
-            "Each of a lane's elements folded over all steps of its loop.",
-        ),
-        declare(
-            "wave_reduce(op: string, x: any, lanes: int) -> any",
-            lanes.wave_reduce,
-            "One value of each of so many neighbouring lanes folded; all of them get the result.",
-        ),
-        declare(
-            "block_reduce(op: string, x: any, waves: int) -> any",
-            lanes.block_reduce,
-            "One value of each of the workgroup's waves folded; all lanes get the result.",
-        ),
-        declare(
-            "parts_reduce(op: string, x: any, parts: int) -> any",
-            lanes.parts_reduce,
-            "Each element of so many lanes, which stand equally far apart, folded; all of them get the result.",
-        ),
+        declare("fold_element(op: string, x: any, k: any) -> any", lanes.fold_element,
+            "A monoid's accumulator of one element, at position k of its row."),
+        declare("fold_finish(op: string, x: any, n: int) -> any", lanes.fold_finish,
+            "The result of a fold over n elements, from the accumulator."),
+        declare("share_reduce(op: string, x: any) -> any", lanes.share_reduce,
+            "A lane's elements folded, over its share and over all steps of its loop."),
+        declare("step_reduce(op: string, x: any) -> any", lanes.step_reduce,
+            "Each of a lane's elements folded over all steps of its loop."),
+        declare("wave_reduce(op: string, x: any, lanes: int) -> any", lanes.wave_reduce,
+            "One value of each of so many neighbouring lanes folded; all of them get the result."),
+        declare("block_reduce(op: string, x: any, waves: int) -> any", lanes.block_reduce,
+            "One value of each of the workgroup's waves folded; all lanes get the result."),
+        declare("parts_reduce(op: string, x: any, parts: int) -> any", lanes.parts_reduce,
+            "Each element of so many lanes, which stand equally far apart, folded; all of them get the result."),
     )
+    # fmt: on
     return {function.name: function for function in functions} | MATRIX_FUNCTIONS

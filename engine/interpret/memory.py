@@ -10,7 +10,7 @@ import numpy as np
 
 from genrw.engine.ir.types import Type, packed_strides
 from genrw.engine.language.arrays import Values
-from genrw.engine.language.functions import Misuse
+from genrw.engine.language.functions import Misuse, shown
 
 MISSING = -1
 """The index of an element that does not exist."""
@@ -139,10 +139,9 @@ class Memory:
             unwritten = ~_by_element(self.written, self)
             if np.any(unwritten):
                 first = np.unravel_index(int(np.argmax(unwritten)), unwritten.shape)
-                place = "{" + ", ".join(str(int(i)) for i in first) + "}"
                 raise Misuse(
                     f"leaves {int(np.sum(unwritten))} of {unwritten.size} elements of {self.name} unwritten, "
-                    f"the first at {place}"
+                    f"the first at {shown(first)}"
                 )
         return _by_element(self.values, self).copy()
 

@@ -176,63 +176,32 @@ def _unused(name: str, names: Sequence[str]) -> str:
     return name
 
 
+# fmt: off
 LAYOUT_FUNCTIONS: dict[str, Function] = {
     f.name: f
     for f in (
-        declare(
-            "merge_dims(lens: ints, strides: ints) -> lists",
-            merged,
-            "[length, stride] pairs with neighbours joined where one walk covers both.",
-        ),
-        declare(
-            "kept_groups(lens: ints, axes: ints) -> lists",
-            kept_groups,
-            "[length, is reduced] pairs of neighbouring dimensions of one kind.",
-        ),
-        declare(
-            "trailing_axes(lens: ints, count: int) -> ints",
-            trailing_axes,
-            "The last axes, as many as hold `count` elements.",
-        ),
-        declare(
-            "broadcast_all(shapes: lists) -> ints",
-            broadcast_all,
-            "The shape that all shapes of a list broadcast to.",
-        ),
-        declare(
-            "compose_layouts(outer_lens: ints, outer_strides: ints, lens: ints, strides: ints, offset: int) -> list",
-            composed,
-            "[lens, strides, offset] of a layout followed by another; empty where their dimensions do not nest.",
-        ),
-        declare(
-            "pieces_of(lens: ints, strides: ints, shape: ints) -> lists",
-            pieces_of,
-            "For each dimension of `shape`, the [lens, strides] of a layout along it; empty where they do not nest.",
-        ),
-        declare(
-            "layout_along(lens: ints, strides: ints, shape: ints, dims: ints) -> lists",
-            layout_along,
-            "[lens, strides] of a layout along dimensions of `shape` taken together; empty where they do not nest.",
-        ),
-        declare(
-            "flat(xs: lists) -> list",
-            lambda xs: tuple(item for each in xs for item in each),
-            "The elements of the lists of a list.",
-        ),
-        declare(
-            "is_number(value: any) -> bool",
-            lambda value: isinstance(value, (int, float)),
-            "Whether a constant is one number for all elements.",
-        ),
-        declare(
-            "numbered(name: string, i: int) -> string",
-            lambda name, i: f"{name}{i}" if i else name,
-            "The name, with i behind it unless i is 0.",
-        ),
-        declare(
-            "unused(name: string, names: list) -> string",
-            _unused,
-            "The name, with underscores behind it as long as it is among the names.",
-        ),
+        declare("merge_dims(lens: ints, strides: ints) -> lists", merged,
+            "[length, stride] pairs with neighbours joined where one walk covers both."),
+        declare("kept_groups(lens: ints, axes: ints) -> lists", kept_groups,
+            "[length, is reduced] pairs of neighbouring dimensions of one kind."),
+        declare("trailing_axes(lens: ints, count: int) -> ints", trailing_axes,
+            "The last axes, as many as hold `count` elements."),
+        declare("broadcast_all(shapes: lists) -> ints", broadcast_all,
+            "The shape that all shapes of a list broadcast to."),
+        declare("compose_layouts(outer_lens: ints, outer_strides: ints, lens: ints, strides: ints, offset: int) -> list",
+            composed, "[lens, strides, offset] of a layout followed by another; empty where their dimensions do not nest."),
+        declare("pieces_of(lens: ints, strides: ints, shape: ints) -> lists", pieces_of,
+            "For each dimension of `shape`, the [lens, strides] of a layout along it; empty where they do not nest."),
+        declare("layout_along(lens: ints, strides: ints, shape: ints, dims: ints) -> lists", layout_along,
+            "[lens, strides] of a layout along dimensions of `shape` taken together; empty where they do not nest."),
+        declare("flat(xs: lists) -> list", lambda xs: tuple(item for each in xs for item in each),
+            "The elements of the lists of a list."),
+        declare("is_number(value: any) -> bool", lambda value: isinstance(value, (int, float)),
+            "Whether a constant is one number for all elements."),
+        declare("numbered(name: string, i: int) -> string", lambda name, i: f"{name}{i}" if i else name,
+            "The name, with i behind it unless i is 0."),
+        declare("unused(name: string, names: list) -> string", _unused,
+            "The name, with underscores behind it as long as it is among the names."),
     )
 }
+# fmt: on

@@ -28,9 +28,6 @@ class Record:
                 return value
         raise KeyError(name)
 
-    def as_dict(self) -> dict[str, Any]:
-        return dict(self.items)
-
 
 class LazyRecord:
     """Named values that are worked out when first asked for."""

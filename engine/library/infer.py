@@ -60,7 +60,7 @@ def environment(
     operator: Operator,
     member: str | None,
     attributes: Attributes,
-    operands: Sequence[Type],
+    operands: Sequence[Any],
     dtypes: Mapping[str, str],
     context: Mapping[str, Any],
 ) -> dict[str, Any]:

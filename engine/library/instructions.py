@@ -18,8 +18,6 @@ from genrw.engine.language.functions import Function, Misuse, declare
 from genrw.grammar.diagnostics import Diagnostic
 from genrw.grammar.rw_tree import InstructionDecl
 
-DIGITS = ("left", "right", "result")
-"""The entries that hold digits: of the lanes, and of the elements of a lane."""
 ENTRIES = {
     "shape": "rows, columns and depth of what it multiplies",
     "lanes": "the lanes that hold it together",

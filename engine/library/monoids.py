@@ -112,61 +112,30 @@ def monoid_functions(monoids: Mapping[str, MonoidDecl]) -> dict[str, Function]:
             raise Misuse(f"`{name}` is not a monoid")
         return monoids[name]
 
+    # fmt: off
     functions = (
-        declare(
-            "carries(op: string) -> bool",
-            lambda op: bool(find(op).carry),
-            "Whether elements are mapped to another accumulator before they are combined.",
-        ),
-        declare(
-            "finishes(op: string) -> bool",
-            lambda op: find(op).finish is not None,
-            "Whether the accumulator is mapped to the result.",
-        ),
-        declare(
-            "selects(op: string) -> bool",
-            lambda op: selects(find(op)),
-            "Whether what two accumulators combine to is one of them, by `min` and `max`.",
-        ),
-        declare(
-            "folds(op: string, dtype: string) -> bool",
-            lambda op, dtype: folds(find(op), dtype),
-            "Whether elements of a type, or accumulators, may be folded with a monoid.",
-        ),
-        declare(
-            "identity_value(op: string, dtype: dtype) -> number",
-            lambda op, dtype: identity_value(find(op), dtype),
-            "The value a fold over a type starts from, of a monoid that carries one value.",
-        ),
-        declare(
-            "accumulate_type(op: string, dtype: string) -> string",
-            lambda op, dtype: accumulate_type(find(op), dtype),
-            "The element type in which a fold over a type computes.",
-        ),
-        declare(
-            "accumulator(op: string, dtype: string) -> string",
-            lambda op, dtype: accumulator(find(op), dtype),
-            "The type of the accumulator for elements of a type.",
-        ),
-        declare(
-            "field_names(op: string) -> list",
-            lambda op: tuple(name for name, _ in find(op).carry),
-            "The fields that a monoid carries; none where it carries one value.",
-        ),
-        declare(
-            "field_types(op: string, dtype: string) -> list",
-            lambda op, dtype: field_types(find(op), dtype),
-            "The types of the fields that a monoid carries for elements of a type; none where it carries one value.",
-        ),
-        declare(
-            "element_type(accumulator: string) -> string",
-            element_type,
-            "The element type that an accumulator type belongs to.",
-        ),
-        declare(
-            "result_type(op: string, dtype: string) -> string",
-            lambda op, dtype: result_type(find(op), element_type(dtype)),
-            "The element type of the fold's result.",
-        ),
+        declare("carries(op: string) -> bool", lambda op: bool(find(op).carry),
+            "Whether elements are mapped to another accumulator before they are combined."),
+        declare("finishes(op: string) -> bool", lambda op: find(op).finish is not None,
+            "Whether the accumulator is mapped to the result."),
+        declare("selects(op: string) -> bool", lambda op: selects(find(op)),
+            "Whether what two accumulators combine to is one of them, by `min` and `max`."),
+        declare("folds(op: string, dtype: string) -> bool", lambda op, dtype: folds(find(op), dtype),
+            "Whether elements of a type, or accumulators, may be folded with a monoid."),
+        declare("identity_value(op: string, dtype: dtype) -> number", lambda op, dtype: identity_value(find(op), dtype),
+            "The value a fold over a type starts from, of a monoid that carries one value."),
+        declare("accumulate_type(op: string, dtype: string) -> string",
+            lambda op, dtype: accumulate_type(find(op), dtype), "The element type in which a fold over a type computes."),
+        declare("accumulator(op: string, dtype: string) -> string", lambda op, dtype: accumulator(find(op), dtype),
+            "The type of the accumulator for elements of a type."),
+        declare("field_names(op: string) -> list", lambda op: tuple(name for name, _ in find(op).carry),
+            "The fields that a monoid carries; none where it carries one value."),
+        declare("field_types(op: string, dtype: string) -> list", lambda op, dtype: field_types(find(op), dtype),
+            "The types of the fields that a monoid carries for elements of a type; none where it carries one value."),
+        declare("element_type(accumulator: string) -> string", element_type,
+            "The element type that an accumulator type belongs to."),
+        declare("result_type(op: string, dtype: string) -> string",
+            lambda op, dtype: result_type(find(op), element_type(dtype)), "The element type of the fold's result."),
     )
+    # fmt: on
     return {f.name: f for f in functions}

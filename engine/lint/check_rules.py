@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
 from genrw.engine.egraph.encode import FACTS
-from genrw.engine.egraph.guard_evaluation import copied_from
 from genrw.engine.ir.types import TYPE_MEMBERS
 from genrw.engine.language.expr import check_expr, free_names
 from genrw.engine.language.expr_walk import did_you_mean
@@ -15,6 +14,7 @@ from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.defaults import nameless
 from genrw.engine.library.definitions import TermFunctions, definition_rules, term_expressions
 from genrw.engine.library.library import Library, Operator, family_affixes
+from genrw.engine.library.rewriting import copied_from
 from genrw.engine.library.variants import POSITION, leaves, nodes
 from genrw.engine.lint.check_names import check_names
 from genrw.engine.programs.build import attribute_problem

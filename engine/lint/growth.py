@@ -9,13 +9,12 @@ they end.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
-from genrw.engine.egraph.guard_evaluation import copied_from
 from genrw.engine.language.expr import free_names, substitute
 from genrw.engine.library.arities import Arities, rest_counts
 from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.library import Library
+from genrw.engine.library.rewriting import Match, Matcher, copied_from
 from genrw.engine.library.sides import Direction
 from genrw.engine.library.variants import Variant, nodes, pattern_operators, variants
 from genrw.engine.lint.finding import Finding, finding
@@ -127,40 +126,14 @@ def _operators(library: Library, rule: RuleDecl) -> frozenset[str]:
     return frozenset(name for node in sides for name in pattern_operators(node, rule, library))
 
 
-@dataclass
-class _Bound:
-    """What the names of a variant stand for in one match."""
-
-    classes: dict[str, int] = field(default_factory=dict)
-    values: dict[str, Expr] = field(default_factory=dict)
-    operators: dict[str, str] = field(default_factory=dict)
-    matched: tuple[Term, ...] = ()
-
-    def with_class(self, name: str, number: int) -> _Bound | None:
-        if self.classes.get(name, number) != number:
-            return None
-        return _Bound({**self.classes, name: number}, self.values, self.operators, self.matched)
-
-    def with_value(self, name: str, value: Expr) -> _Bound | None:
-        if self.values.get(name, value) != value:
-            return None
-        return _Bound(self.classes, {**self.values, name: value}, self.operators, self.matched)
-
-    def with_term(self, name: str | None, term: Term, operator: str) -> _Bound | None:
-        """With one more matched node; `name` is its operator variable or that of its family's member."""
-        if name is not None and self.operators.get(name, operator) != operator:
-            return None
-        operators = self.operators if name is None else {**self.operators, name: operator}
-        return _Bound(self.classes, self.values, operators, (*self.matched, term))
-
-
-class _GrowthTrial:
+class _GrowthTrial(Matcher[Match]):
     """Some rules on a small e-graph."""
 
     def __init__(self, library: Library, rules: Sequence[Variant]) -> None:
-        self.library, self.rules = library, rules
+        super().__init__(library)
+        self.rules = rules
         self.terms = Terms()
-        self.members: Mapping[int, list[Term]] = {}
+        self.present: Mapping[int, list[Term]] = {}
         self.steps = _STEPS
 
     def seed(self, variant: Variant) -> int:
@@ -175,21 +148,21 @@ class _GrowthTrial:
         op = min(pattern_operators(pattern, rule, self.library), default=pattern.op)
         given = {a.name: a.value or Name(a.name) for a in pattern.attributes}
         other = Name("any") if pattern.open_attributes else _DEFAULT
-        return self.terms.add(op, self._attributes(op, given, other), [self._seed(o, rule) for o in pattern.operands])
+        return self.terms.add(op, self._given(op, given, other), [self._seed(o, rule) for o in pattern.operands])
 
-    def _attributes(self, op: str, given: Mapping[str, Expr], other: Expr) -> tuple[tuple[str, Expr], ...]:
+    def _given(self, op: str, given: Mapping[str, Expr], other: Expr) -> tuple[tuple[str, Expr], ...]:
         found = self.library.find(op)
         return tuple((name, given.get(name, other)) for name in (found[0].attributes if found is not None else ()))
 
     def round(self) -> bool:
         """Applies all rules once everywhere; does the e-graph still grow?"""
         before, self.steps = len(self.terms), _STEPS
-        self.members = self.terms.members()
+        self.present = self.terms.members()
         made = [
             (number, variant, bound)
             for variant in self.rules
-            for number in list(self.members)
-            for bound in self._matches(variant.left, number, _Bound(), variant.rule)
+            for number in list(self.present)
+            for bound in self.matches(variant.left, number, Match(), variant.rule)
         ]
         for number, variant, bound in made:
             self.terms.merge(number, self._make(variant.right, bound, variant))
@@ -200,42 +173,27 @@ class _GrowthTrial:
 
     # ---- matching
 
-    def _matches(self, pattern: Pattern, number: int, bound: _Bound, rule: RuleDecl) -> Iterator[_Bound]:
-        if isinstance(pattern, VarPattern):
-            found = bound.with_class(pattern.name, number)
-            yield from [found] if found is not None else []
-            return
-        for term in self.members[number]:
+    def members(self, number: int) -> Iterator[Term]:
+        for term in self.present[number]:
             self.steps -= 1
             if self.steps < 0:
                 return
-            if isinstance(pattern, OpPattern):
-                yield from self._node(pattern, number, term, bound, rule)
-            elif term.op == "#":
+            yield term
+
+    def matches(self, pattern: Pattern, number: int, match: Match, rule: RuleDecl) -> Iterator[Match]:
+        yield from super().matches(pattern, self.terms.find(number), match, rule)
+
+    def numbers(self, pattern: NumberPattern, number: int, match: Match) -> Iterator[Match]:
+        for term in self.members(number):
+            if term.op == "#":
                 value = term.attributes[0][1]
                 name = pattern.value.name if isinstance(pattern.value, Name) else None
-                found = bound.with_value(name, value) if name else bound if value == pattern.value else None
+                found = match.with_value(name, value) if name else match if value == pattern.value else None
                 yield from [found] if found is not None else []
 
-    def _node(self, pattern: OpPattern, number: int, term: Term, bound: _Bound, rule: RuleDecl) -> Iterator[_Bound]:
-        options = pattern_operators(pattern, rule, self.library)
-        if term.op not in options or len(term.operands) != len(pattern.operands):
-            return
-        found = self.library.find(term.op)
-        name = pattern.family if pattern.family is not None else pattern.op if len(options) > 1 else None
-        operator = (found[1] if found is not None else None) or term.op
-        now = bound.with_term(name, term, operator)
-        if now is not None and pattern.binds is not None:
-            now = now.with_class(pattern.binds, number)
-        if now is not None:
-            now = self._with_attributes(pattern, dict(term.attributes), now)
-        todo = [now] if now is not None else []
-        for operand, at in zip(pattern.operands, term.operands, strict=True):
-            todo = [b for so_far in todo for b in self._matches(operand, self.terms.find(at), so_far, rule)]
-        yield from todo
-
-    def _with_attributes(self, pattern: OpPattern, values: Mapping[str, Expr], bound: _Bound) -> _Bound | None:
-        now: _Bound | None = bound
+    def attributes(self, pattern: OpPattern, node: Term, match: Match) -> Match | None:
+        now: Match | None = match
+        values = dict(node.attributes)
         asked = {a.name for a in pattern.attributes}
         if not pattern.open_attributes and any(v != _DEFAULT for name, v in values.items() if name not in asked):
             return None
@@ -248,7 +206,7 @@ class _GrowthTrial:
 
     # ---- making
 
-    def _make(self, pattern: Pattern, bound: _Bound, variant: Variant) -> int:
+    def _make(self, pattern: Pattern, bound: Match, variant: Variant) -> int:
         if isinstance(pattern, VarPattern):
             return bound.classes[pattern.name]
         if isinstance(pattern, NumberPattern):
@@ -261,21 +219,22 @@ class _GrowthTrial:
             place = copied_from(list(nodes(variant.left)), pattern)
             given = {**dict(bound.matched[place].attributes if place is not None else ()), **given}
         operands = [self._make(operand, bound, variant) for operand in pattern.operands]
-        return self.terms.add(op, self._attributes(op, given, _DEFAULT), operands)
+        return self.terms.add(op, self._given(op, given, _DEFAULT), operands)
 
 
-def _value(expr: Expr, bound: _Bound) -> Expr:
+def _value(expr: Expr, bound: Match) -> Expr:
     """An attribute's value: written out where it is a sum or a product, so that a count that goes up is always new."""
     if isinstance(expr, Const):
         return expr
     if isinstance(expr, Name):
-        return bound.values.get(expr.name, _UNKNOWN)
+        value: Expr = bound.values.get(expr.name, _UNKNOWN)
+        return value
     return substitute(expr, bound.values) if _is_growing(expr, bound) else _UNKNOWN
 
 
-def _is_growing(expr: Expr, bound: _Bound) -> bool:
+def _is_growing(expr: Expr, bound: Match) -> bool:
     if isinstance(expr, Name):
-        return bound.values.get(expr.name, _UNKNOWN) != _UNKNOWN
+        return bool(bound.values.get(expr.name, _UNKNOWN) != _UNKNOWN)
     if isinstance(expr, Binary) and expr.op not in _GROWING:
         return False
     return isinstance(expr, Const | Binary | ListExpr) and all(_is_growing(part, bound) for part in children(expr))

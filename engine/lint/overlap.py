@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from genrw.engine.egraph.guard_evaluation import copied_from
 from genrw.engine.language.expr import substitute
 from genrw.engine.library.library import Library
+from genrw.engine.library.rewriting import copied_from, value_loops
 from genrw.engine.library.sides import Direction, conditions
 from genrw.engine.library.variants import nodes
 from genrw.engine.lint.finding import Finding, finding
 from genrw.engine.lint.matching import PatternMatch, PatternMatcher
 from genrw.grammar.expr_tree import Const, Expr, Name
-from genrw.grammar.rw_tree import AttributePattern, Binding, NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
+from genrw.grammar.rw_tree import AttributePattern, NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
 
 _PAIRS = 20_000
 """How many pairs of rules are compared: a second or two of work."""
@@ -117,21 +117,16 @@ def _same_result(library: Library, general: Direction, special: Direction, match
 
 def _bound(general: Direction, special: Direction, names: dict[str, Expr]) -> bool:
     """Find for what the general rule computes and runs over the same in the special one; False where that fails."""
-    if len(_loops(general)) != len(_loops(special)):
+    loops, others = (value_loops(d.rule, d.left, d.right) for d in (general, special))
+    if len(loops) != len(others):
         return False
-    for mine, theirs in ((_loops(general), _loops(special)), (general.rule.with_, special.rule.with_)):
+    for mine, theirs in ((loops, others), (general.rule.with_, special.rule.with_)):
         for binding in mine:
             value = substitute(binding.value, names)
             names[binding.name] = next(
                 (Name(b.name) for b in theirs if b.value == value), Name(f"{binding.name} of it")
             )
     return True
-
-
-def _loops(direction: Direction) -> list[Binding]:
-    """The bindings of `for` that run over values, not over operators."""
-    used = {node.op for node in nodes(direction.left)} | {node.op for node in nodes(direction.right)}
-    return [b for b in direction.rule.for_ if b.name not in used]
 
 
 # ---- right sides in a form that can be compared

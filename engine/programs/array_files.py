@@ -13,6 +13,7 @@ import numpy.typing as npt
 from genrw.engine.ir.dtypes import dtype_name, numpy_dtype
 from genrw.engine.ir.nodes import Node
 from genrw.engine.ir.types import Type
+from genrw.engine.language.functions import shown
 from genrw.grammar.diagnostics import error
 
 Array = npt.NDArray[Any]
@@ -40,7 +41,7 @@ def of_type(array: Array, wanted: Type) -> Array | str:
     found = dtype_name(array.dtype.newbyteorder("="))
     if found == wanted.dtype and array.shape == wanted.lens:
         return array
-    return f"{found or array.dtype.name}{_braced(array.shape)}"
+    return f"{found or array.dtype.name}{shown(array.shape)}"
 
 
 def read_beside(program: str, file: str, parameter: Node) -> Array:
@@ -85,8 +86,4 @@ def array_bytes(array: Array) -> bytes:
 
 def type_text(type_: Type) -> str:
     """A tensor's type as programs write it."""
-    return f"{type_.dtype}{_braced(type_.lens)}"
-
-
-def _braced(lens: tuple[int, ...]) -> str:
-    return "{" + ", ".join(map(str, lens)) + "}"
+    return f"{type_.dtype}{shown(type_.lens)}"

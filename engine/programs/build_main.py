@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Protocol
 
 from genrw.engine.ir.nodes import Call, Main, Module, Node, Unit, distinct_names
 from genrw.engine.ir.types import Type
+from genrw.engine.language.functions import shown
 from genrw.engine.library.library import Library
 from genrw.engine.programs.signature import given_parameters, results
 from genrw.grammar import gen_tree as tree
@@ -158,9 +159,5 @@ class _Builder:
 
 def type_text(type_: Type) -> str:
     """A tensor's type as programs write it, with its strides where it is not packed."""
-    strides = "" if type_.strides is None else f", {_braced(type_.strides)}"
-    return f"{type_.dtype}{_braced(type_.lens)}{strides}"
-
-
-def _braced(numbers: Sequence[int]) -> str:
-    return "{" + ", ".join(map(str, numbers)) + "}"
+    strides = "" if type_.strides is None else f", {shown(type_.strides)}"
+    return f"{type_.dtype}{shown(type_.lens)}{strides}"

@@ -14,6 +14,7 @@ from genrw.engine.language.expr import free_names
 from genrw.engine.library.arities import Arities, rest_counts
 from genrw.engine.library.infer import TypeProblem, infer
 from genrw.engine.library.library import Library, Operator
+from genrw.engine.library.rewriting import coerced
 from genrw.engine.library.sides import conditions
 from genrw.engine.library.variants import Variant, pattern_operators, variants
 from genrw.engine.programs.build import attribute_problem, complete, input_node
@@ -22,7 +23,7 @@ from genrw.engine.verify.choices import Choices
 from genrw.engine.verify.examples import Hint, example_modules, hints
 from genrw.engine.verify.facts import Facts
 from genrw.engine.verify.fitting import Fitting, Taken
-from genrw.engine.verify.sides import TermMatch, coerced, number_node, shared
+from genrw.engine.verify.sides import TermMatch, number_node, shared
 from genrw.engine.verify.surroundings import WAVES, Headers, KernelContext, draw
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Call, Const, Name

@@ -12,9 +12,9 @@ from genrw.engine.ir.nodes import Module, Node, walk
 from genrw.engine.ir.types import EFFECT, Type
 from genrw.engine.library.infer import TypeProblem, infer
 from genrw.engine.library.library import Library
+from genrw.engine.library.rewriting import coerced
 from genrw.engine.programs.build import complete, input_node
 from genrw.engine.verify.attributes import AttributeDraw, within_domain
-from genrw.engine.verify.sides import coerced
 from genrw.grammar.diagnostics import GenrwError
 
 _LENGTHS = (1, 2, 3, 4, 5, 7, 8, 9, 16, 33, 64, 100, 128, 256, 300, 512, 1000)

@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from genrw.engine.egraph.guard_evaluation import copied_from, require_list
+from genrw.engine.egraph.guard_evaluation import require_list
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Attributes, Node
 from genrw.engine.ir.types import Type
 from genrw.engine.language.expr import Evaluator
 from genrw.engine.library.infer import TypeProblem, infer
-from genrw.engine.library.library import Library, Operator
+from genrw.engine.library.library import Library
+from genrw.engine.library.rewriting import Names, alternatives, coerced, copied_from, operator_name, value_loops
 from genrw.engine.library.sides import conditions
 from genrw.engine.library.variants import Variant, nodes
 from genrw.engine.programs.build import complete
 from genrw.engine.verify.facts import Facts, View
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Expr, Name
-from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, VarPattern
+from genrw.grammar.rw_tree import Binding, NumberPattern, OpPattern, Pattern, VarPattern
 
 _ALTERNATIVES = 24
 """How many alternatives of one match are tried."""
@@ -64,7 +65,7 @@ class Sides:
     def alternatives(self, match: TermMatch) -> Iterator[Alternative]:
         """The alternatives of a match, each with the conditions of the guard that do not hold in it."""
         env = self._environment(match)
-        guard = list(conditions(match.variant.guard)) if match.variant.guard is not None else []
+        guard = list(conditions(match.variant.guard))
         for _, chosen in zip(range(_ALTERNATIVES), self._choices(match, env), strict=False):
             names = self._lazy(match, {**env, **chosen})
             try:
@@ -93,12 +94,12 @@ class Sides:
         views = {name: match.facts.view(node) for name, node in match.values.items()}
         return {**match.context, **match.names, **views}
 
-    def _lazy(self, match: TermMatch, env: Mapping[str, Any]) -> _Computed:
+    def _lazy(self, match: TermMatch, env: Mapping[str, Any]) -> Names:
         computed: dict[str, Any] = {b.name: self._compiled(b.value) for b in match.variant.with_}
         for node in nodes(match.variant.right):
             if node.binds is not None and node.binds not in match.values:
                 computed[node.binds] = partial(self._view, node, match)
-        return _Computed(env, computed)
+        return Names(env, computed)
 
     def _view(self, pattern: OpPattern, match: TermMatch, env: Mapping[str, Any]) -> Any:
         """A part of the right side as expressions see it."""
@@ -113,23 +114,18 @@ class Sides:
 
     def _choices(self, match: TermMatch, env: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Every combination of the `for` variables that run over lists; GenrwError for one that runs over none."""
-        used = {n.op for n in nodes(match.variant.left)}
-        loops = [b for b in match.variant.rule.for_ if b.name not in used]
+        rule = match.variant.rule
 
-        def choose(position: int, so_far: dict[str, Any]) -> Iterator[dict[str, Any]]:
-            if position == len(loops):
-                yield so_far
-                return
-            binding = loops[position]
+        def values(binding: Binding, chosen: Mapping[str, Any]) -> Sequence[Any]:
             try:
-                values = self._compiled(binding.value)(self._lazy(match, {**env, **so_far}))
+                found = self._compiled(binding.value)(self._lazy(match, {**env, **chosen}))
             except (GenrwError, KeyError):
-                return
-            require_list(values, match.variant.rule, binding)
-            for value in values:
-                yield from choose(position + 1, {**so_far, binding.name: value})
+                return ()
+            require_list(found, rule, binding)
+            listed: Sequence[Any] = found
+            return listed
 
-        yield from choose(0, {})
+        return alternatives(value_loops(rule, match.variant.left), values)
 
     # ---- the template
 
@@ -157,10 +153,7 @@ class Sides:
         for node in nodes(match.variant.left):
             if (node.op, node.family) == (pattern.op, pattern.family):
                 return match.operators[id(node)].op
-        if pattern.family is not None:
-            member = pattern.family if pattern.family in self.library.monoids else match.names[pattern.family]
-            return pattern.op.replace("{}", str(member))
-        return str(match.names.get(f"operator {pattern.op}", pattern.op))
+        return operator_name(pattern, self.library, match.names)
 
     def _attributes(
         self, pattern: OpPattern, name: str, match: TermMatch, env: Mapping[str, Any], operands: list[Type]
@@ -183,23 +176,6 @@ class Sides:
         return self._compiled(expr)(env)
 
 
-class _Computed(dict[str, Any]):
-    """Names, of which those of `with` are computed when first asked for."""
-
-    def __init__(self, env: Mapping[str, Any], computed: Mapping[str, Any]) -> None:
-        super().__init__(env)
-        self._computed = computed
-
-    def __missing__(self, name: str) -> Any:
-        if name not in self._computed:
-            raise KeyError(name)
-        self[name] = value = self._computed[name](self)
-        return value
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or name in self._computed
-
-
 def shared(made: dict[Any, Node], node: Node) -> Node:
     """The node, or an equal one that was made before: a term is a graph."""
     key = (node.op, repr(node.attributes), tuple(map(id, node.operands)))
@@ -209,14 +185,6 @@ def shared(made: dict[Any, Node], node: Node) -> Node:
 def number_node(library: Library, value: int) -> Node:
     """An index constant."""
     return Node(library.boundary("number").name, (("value", value),), (), Type("index", "int64"))
-
-
-def coerced(operator: Operator, name: str, value: Any) -> Any:
-    """Numbers for float attributes as floats."""
-    decl = operator.attributes.get(name)
-    if decl is not None and decl.type == "float" and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    return value
 
 
 def _plain(value: Any) -> Any:

@@ -17,10 +17,10 @@ from genrw.engine.language.expr_walk import walk
 from genrw.engine.library.infer import TypeProblem, infer, is_variable, show
 from genrw.engine.library.library import Library, Operator
 from genrw.engine.library.monoids import bound as monoid_bound
+from genrw.engine.library.rewriting import coerced
 from genrw.engine.programs.build import complete
 from genrw.engine.verify.attributes import AttributeDraw, near_lens, within_domain
 from genrw.engine.verify.fitting import Fitting, Taken
-from genrw.engine.verify.sides import coerced
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Const
 from genrw.grammar.rw_tree import OperandDecl
