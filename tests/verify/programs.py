@@ -1360,6 +1360,16 @@ SPLIT = {
 """Reductions of so few rows that a GPU folds parts of them first, and one that is too small for that."""
 
 LARGE = {
+    "split_contraction": """
+        x = @param:x -> half{32, 4096}
+        y = @param:y -> half{4096, 4096}
+        z = dot(x, y)
+        @return(z)""",
+    "split_contraction_tail": """
+        x = @param:x -> half{32, 4000}
+        y = @param:y -> half{4000, 4096}
+        z = dot(x, y)
+        @return(z)""",
     "columns_by_residue": """
         x = @param:x -> half{8192, 50257}
         f = convert[target_type=float](x)
