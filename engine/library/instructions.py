@@ -7,9 +7,8 @@ and depth of the left operand, in columns and depth of the second, in rows and c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 from typing import Any
 
@@ -129,23 +128,28 @@ def _misplaced(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if prod(d[0] for d in (*of_lane, *of_share)) > _MOST_ELEMENTS:
             yield part, f"the digits of `{part}` count more than {_MOST_ELEMENTS} elements"
             continue
-        places = [
-            sum(n * d[1] for n, d in zip(at, (*of_lane, *of_share), strict=True)) * (extents[1] + _LARGEST)
-            + sum(n * d[2] for n, d in zip(at, (*of_lane, *of_share), strict=True))
-            for at in product(*(range(d[0]) for d in (*of_lane, *of_share)))
-        ]
-        wanted = {i * (extents[1] + _LARGEST) + j for i in range(extents[0]) for j in range(extents[1])}
-        if {*places} != wanted:
+        # an element's row and column as one number
+        row = extents[1] + _LARGEST
+        places = _counted((d[0], d[1] * row + d[2]) for d in (*of_lane, *of_share))
+        if places != _counted(((extents[0], row), (extents[1], 1))):
             yield (
                 part,
                 f"the digits of `{part}` do not count all {extents[0]} times {extents[1]} elements and no others",
             )
-        elif part == "result" and len(places) != len(wanted):
+        elif part == "result" and len(places) != prod(d[0] for d in (*of_lane, *of_share)):
             yield part, "two lanes hold the same element of the result"
     if [d for digits in values["left"] for d in digits if d[2]] != [
         d for digits in values["right"] for d in digits if d[2]
     ] and not values["memory"]:
         yield "right", "the operands' digits of the depth differ, and a lane multiplies what it holds of both"
+
+
+def _counted(digits: Iterable[tuple[int, int]]) -> set[int]:
+    """All sums of digits of some lengths times their weights."""
+    found = {0}
+    for length, weight in digits:
+        found = {place + n * weight for place in found for n in range(length)} if weight else found
+    return found
 
 
 def instruction_functions(instructions: Mapping[str, Instruction]) -> dict[str, Function]:

@@ -1329,6 +1329,11 @@ BY_TYPE = {**_types(), **_typed_reductions()}
 UPSTREAM_SHAPES = _shapes()
 CORNERS = _corners()
 SPLIT = {
+    "folds_of_one_element": """
+        x = @param:x -> float{1, 1}
+        a = reduce_squares[axes={1}](x)
+        b = reduce_squares[axes={0}](a)
+        @return(b)""",
     "split_sum": """
         x = @param:x -> half{2, 400000}
         s = reduce_sum[axes={1}](x)

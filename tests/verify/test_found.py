@@ -213,3 +213,19 @@ def test_a_literal_of_integers_beyond_int64() -> None:
     """numpy takes a list of small and of such large integers for floats."""
     program = load("c = @literal{2, 18446744073709551590} -> uint64{2}\n@return(c)\n")
     assert program.run({}, "interpret")["c"].tolist() == [2, 18446744073709551590]
+
+
+@pytest.mark.parametrize("target", ["host", "gfx942", "sm_90"])
+@pytest.mark.parametrize("first", ["squares", "powers"])
+@pytest.mark.parametrize("second", ["squares", "powers"])
+def test_folds_of_folds_of_one_element(target: str, first: str, second: str) -> None:
+    """All indices of such a kernel are 0, so nothing but its number is left of a row."""
+    check(
+        f"""
+        x = @param:x -> float{{1, 1}}
+        a = reduce_{first}[axes={{1}}](x)
+        b = reduce_{second}[axes={{0}}](a)
+        @return(b)
+        """,
+        target,
+    )
