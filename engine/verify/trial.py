@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import sqrt
 from random import Random
 from typing import Any
 
@@ -39,6 +40,8 @@ _LEAST_DRAWS, _LEAST_SEARCHES = 2_000, 40
 _POISONS = (0, 1)
 _SETTLING = 4
 _TINY = 2.0**-38
+_SHORT = 16
+"""Folds up to this length round by little more than one operation does."""
 """What double precision may lose, relative to the largest value met."""
 
 
@@ -194,7 +197,7 @@ class RuleTrial:
         if contract == "exact" and self._is_name_of_others(left):
             return [(Tolerance(scale=_TINY), True)]
         if contract == "exact":
-            return [(Tolerance(scale=_TINY), True), (Tolerance(scale=2.0**-20, units=1.01), False)]
+            return [(Tolerance(scale=_TINY), True), (Tolerance(scale=_rounded(left), units=1.01), False)]
         if contract == "approximate":
             return [(Tolerance(relative=bound, scale=_TINY), True), (Tolerance(relative=bound, units=2.01), False)]
         return [(Tolerance(scale=_TINY), True)]
@@ -331,6 +334,15 @@ def _unspecified(values: Sequence[Value]) -> Free:
     a, b = first.values, second.values
     free: Values = ~((a == b) | ((a != a) & (b != b)))
     return free if np.any(free) else None
+
+
+def _rounded(term: Node) -> float:
+    """How much of the largest value roundings may make of a fold: as in a random walk, they grow with the square root of
+    its length, here at most what the term's tensors have for each element of its result."""
+    if term.type.sort != "tensor":
+        return 2.0**-20
+    longest = max(node.type.elements for node in walk(term) if node.type.sort == "tensor")
+    return 2.0**-20 * sqrt(max(1.0, longest / max(1, term.type.elements) / _SHORT))
 
 
 def _lanes(masks: Sequence[Values], launch: LaunchExtents) -> Values:
