@@ -170,9 +170,7 @@ class _Importer(ImportHost):
         return self.dims[symbol]
 
     def _initializers(self, scope: dict[str, Node | None], nodes: Sequence[onnx.NodeProto]) -> None:
-        used = {name for node in nodes for name in (*node.input, *_captured(node))} | {
-            o.name for o in self.graph.output
-        }
+        used = {name for node in nodes for name in _taken(node)} | {o.name for o in self.graph.output}
         for tensor in self.graph.initializer:
             if tensor.name in used:
                 scope[tensor.name] = self._tensor(tensor, tensor.name)
@@ -220,7 +218,7 @@ class _Importer(ImportHost):
     def _translate(self, node: onnx.NodeProto, scope: dict[str, Node | None]) -> None:
         for name in node.output:
             scope[name] = None
-        if any(name and scope.get(name) is None for name in (*node.input, *_captured(node))):
+        if any(name and scope.get(name) is None for name in _taken(node)):
             return
         try:
             self.translate(node, scope)
@@ -360,15 +358,14 @@ def _needed(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
     needed: list[onnx.NodeProto] = []
     for node in reversed(graph.node):
         if wanted.intersection(filter(None, node.output)):
-            wanted.update(node.input)
-            wanted.update(_captured(node))
+            wanted.update(_taken(node))
             needed.append(node)
     return needed[::-1]
 
 
-def _captured(node: onnx.NodeProto) -> set[str]:
-    """The names that a node's inner graphs take from around it."""
-    return {
+def _taken(node: onnx.NodeProto) -> set[str]:
+    """The names that a node takes: its inputs, and what its inner graphs take from around it."""
+    return {*node.input} | {
         name
         for attribute in node.attribute
         for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else []))
@@ -381,7 +378,7 @@ def _free(graph: onnx.GraphProto) -> set[str]:
     used = {output.name for output in graph.output}
     made = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
     for inner in graph.node:
-        used |= {*inner.input, *_captured(inner)}
+        used |= _taken(inner)
         made |= {*inner.output}
     return used - made - {""}
 

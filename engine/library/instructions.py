@@ -119,24 +119,23 @@ def _misplaced(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     rows, columns, depth = values["shape"]
     for part, extents in (("left", (rows, depth)), ("right", (columns, depth)), ("result", (rows, columns))):
         of_lane, of_share = values[part]
-        if prod(d[0] for d in of_lane) != values["lanes"]:
-            yield (
-                part,
-                f"the lanes' digits of `{part}` count {prod(d[0] for d in of_lane)} lanes, not {values['lanes']}",
-            )
+        digits = (*of_lane, *of_share)
+        lanes, elements = prod(d[0] for d in of_lane), prod(d[0] for d in digits)
+        if lanes != values["lanes"]:
+            yield part, f"the lanes' digits of `{part}` count {lanes} lanes, not {values['lanes']}"
             continue
-        if prod(d[0] for d in (*of_lane, *of_share)) > _MOST_ELEMENTS:
+        if elements > _MOST_ELEMENTS:
             yield part, f"the digits of `{part}` count more than {_MOST_ELEMENTS} elements"
             continue
         # an element's row and column as one number
         row = extents[1] + _LARGEST
-        places = _counted((d[0], d[1] * row + d[2]) for d in (*of_lane, *of_share))
+        places = _counted((d[0], d[1] * row + d[2]) for d in digits)
         if places != _counted(((extents[0], row), (extents[1], 1))):
             yield (
                 part,
                 f"the digits of `{part}` do not count all {extents[0]} times {extents[1]} elements and no others",
             )
-        elif part == "result" and len(places) != prod(d[0] for d in (*of_lane, *of_share)):
+        elif part == "result" and len(places) != elements:
             yield part, "two lanes hold the same element of the result"
     if [d for digits in values["left"] for d in digits if d[2]] != [
         d for digits in values["right"] for d in digits if d[2]

@@ -141,13 +141,13 @@ class _Writer:
         for _ in range(self.random.choice((1, 1, 2))):
             fold = self._folded(whole, axes)
             if fold is not None and self.random.random() < 0.5:
-                whole = self._combined(whole, fold) or whole
+                whole = self._pointwise(whole, fold) or whole
         return self._ended()
 
     def fold_of_views(self, axes: tuple[int, ...]) -> Module | None:
         """A fold along axes of parameters that have some of the other axes each, and sometimes what is made of it."""
-        name = self.random.choice([n for n in operators_of(self.library, "fold") if self._views_of(n) > 1])
-        views = [self._parameter(self.dtype, lens) for lens in self._view_lens(self._views_of(name), axes)]
+        name = self.random.choice([n for n in operators_of(self.library, "fold") if self._operands_of(n) > 1])
+        views = [self._parameter(self.dtype, lens) for lens in self._view_lens(self._operands_of(name), axes)]
         given = {
             key: axes if decl.type == "axes" else self._entry(name, key, [v.type for v in views])
             for key, decl in self.library.operator(name).attributes.items()
@@ -156,7 +156,7 @@ class _Writer:
         if fold is None:
             return None
         for _ in range(self.random.choice((0, 0, 1, 2))):
-            self._unary(self.values[-1])
+            self._pointwise(self.values[-1])
         return self._ended()
 
     def _entry(self, name: str, key: str, types: list[Type]) -> Any:
@@ -167,7 +167,7 @@ class _Writer:
             return DTYPES[self.dtype].compute
         return coerced(operator, key, self.attributes.value(decl, operator, types, {}))
 
-    def _views_of(self, name: str) -> int:
+    def _operands_of(self, name: str) -> int:
         """How many tensors an operator takes."""
         return len(self.library.operator(name).fixed)
 
@@ -219,23 +219,12 @@ class _Writer:
             self.values = [v for v in self.values if v is not made]
         return None
 
-    def _combined(self, x: Node, y: Node) -> Node | None:
-        """A pointwise operator of two values."""
+    def _pointwise(self, *operands: Node) -> Node | None:
+        """A pointwise operator of some values."""
         for _ in range(_TRIES):
             name = self.random.choice(operators_of(self.library, "pointwise"))
-            operator = self.library.operator(name)
-            if len(operator.fixed) == 2 and not operator.decl.attributes:
-                made = self._made(name, {}, [x, y])
-                if made is not None:
-                    return made
-        return None
-
-    def _unary(self, x: Node) -> Node | None:
-        """A pointwise operator of one value."""
-        for _ in range(_TRIES):
-            name = self.random.choice(operators_of(self.library, "pointwise"))
-            if self._views_of(name) == 1 and not self.library.operator(name).decl.attributes:
-                made = self._made(name, {}, [x])
+            if self._operands_of(name) == len(operands) and not self.library.operator(name).decl.attributes:
+                made = self._made(name, {}, [*operands])
                 if made is not None:
                     return made
         return None

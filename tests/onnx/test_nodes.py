@@ -10,59 +10,8 @@ from node_tests import PAGE, PASSED, Outcome, backend_tests, run
 
 from genrw.authoring.rulesets import load_library
 
-# Operators of which ONNX has no test of their own, and helpers of declarations.
-WITHOUT_TESTS = {"Converted", "Along", "Kept", "InverseDeviation", "OfChannels", "OverNorm"}
-WITHOUT_TESTS |= {"MeanOfChannels", "VarianceOfChannels", "Repeated", "Wrapped"}
-WITHOUT_TESTS |= {"Turned", "Shifted", "OfRows", "Float", "Quantised", "OfWeights", "OfResults"}
-WITHOUT_TESTS |= {
-    "Activated",
-    "Angles",
-    "BatchFirst",
-    "Beginning",
-    "Between",
-    "Circular",
-    "Contracted",
-    "CubicFar",
-    "CubicNear",
-}
-WITHOUT_TESTS |= {"Diagonal", "Either", "EntryAt", "Exceeds", "Filled", "Folded", "ForEach", "Fraction", "Frames"}
-WITHOUT_TESTS |= {
-    "Gate",
-    "GatePart",
-    "Going",
-    "GridEntries",
-    "GridEntry",
-    "GridIndex",
-    "GridInside",
-    "GridPlace",
-    "GridRounded",
-}
-WITHOUT_TESTS |= {
-    "GridScaled",
-    "GridTap",
-    "GridWeight",
-    "GridWithin",
-    "GruGate",
-    "GruSeen",
-    "GruState",
-    "GruStep",
-    "GruWay",
-}
-WITHOUT_TESTS |= {"HalfCounts", "ImageOf", "IsBetween", "IsFor", "LastAt", "LstmCell", "LstmEnd", "LstmGate", "LstmOut"}
-WITHOUT_TESTS |= {
-    "LstmStep",
-    "LstmWay",
-    "MovedInto",
-    "OfLength",
-    "OfShape",
-    "Ordered",
-    "Paired",
-    "PlacesAlong",
-    "ProductAlong",
-}
-WITHOUT_TESTS |= {"Projected", "RankOf", "Ranked", "ReadAt", "RealOf", "Resampled", "RnnStep", "RnnWay", "Scattered"}
-WITHOUT_TESTS |= {"Spread", "Stacked", "StandsBefore", "Summed", "TapWeight", "Turning", "Within"}
-WITHOUT_TESTS |= {"PoolWindows", "FirstOfLargest", "Numbers", "GlobalLpPool"}
+WITHOUT_TESTS = set((Path(__file__).parent / "without_tests.txt").read_text(encoding="utf-8").split())
+"""Operators of which ONNX has no test of their own, and helpers of declarations."""
 
 
 def chosen() -> list[str]:
