@@ -286,6 +286,10 @@ def explain(
     annotate: Annotated[
         bool, typer.Option("--annotate", help="Print all stages and the kernels, with the rules behind each line.")
     ] = False,
+    compiled: Annotated[
+        bool,
+        typer.Option("--compiled", help="Compile the kernels, and show what lanes take and which schedules spill."),
+    ] = False,
 ) -> int:
     """Show each kernel's schedules, what they should cost, and the rules that made it."""
     program = _load(file, _settings(target, strict, schedule, plan, rules, no_shipped_rules))
@@ -295,7 +299,7 @@ def explain(
         return _print(annotated(program), None)
     from genrw.explain.report import show
 
-    show(program)
+    show(program, compiled)
     return 0
 
 

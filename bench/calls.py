@@ -114,7 +114,7 @@ def stub_times(text: str, times: int) -> tuple[float, float]:
     given = [array(gpu, node.type) for node in run.program.inputs.values()]
     out = {name: array(gpu, node.type) for name, node in run.program.results.items()}
     taken = microseconds(lambda: run(*given, stream=5, out=out), times, lambda: None)
-    kernel = GpuProgram(gpu, run.program, run.program.kernels()).kernels[0]
+    kernel = GpuProgram(gpu, run.program).kernels[0]
     pointers = [0] * len(kernel.source.arguments)
     return taken, microseconds(lambda: kernel.launch(pointers, 5), times, lambda: None)
 

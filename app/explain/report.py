@@ -105,8 +105,9 @@ def _note(values: dict[tuple[str, str], list[str]], module: Module, stage: str, 
 # ---- as text
 
 
-def show(program: Program) -> None:
-    """Print the explanation of each program: how it was cut into kernels, then kernel by kernel."""
+def show(program: Program, compiled: bool = False) -> None:
+    """Print the explanation of each program: how it was cut into kernels, then kernel by kernel; `compiled`: and what
+    their lanes take once they are compiled."""
     for i, explained in enumerate(explain(program)):
         if i:
             write("")
@@ -119,6 +120,26 @@ def show(program: Program) -> None:
             if j or explained.plan is not None:
                 write("")
             _show(explanation, program.library)
+    if compiled:
+        _show_usage(program)
+
+
+def _show_usage(program: Program) -> None:
+    """What lanes of the compiled kernels take, and the schedules that were refused for it."""
+    # Explaining alone takes no compiler.
+    from genrw.codegen.runtime.offline import usages
+
+    found = usages(program)
+    modules = program.lower(program.stages[-1]).modules
+    write("\ncompiled, a lane takes:")
+    rows = [[m.name, str(u.registers), str(u.scratch_bytes)] for m, u in zip(modules, found.kernels, strict=True)]
+    write_table(["kernel", "registers", "bytes of memory"], rows)
+    if found.refused:
+        write("\nschedules refused, since what registers do not hold goes through memory:")
+        rows = [
+            [r.kernel, str(r.scratch_bytes), " ".join(f"{k}={v}" for k, v in r.schedule.items())] for r in found.refused
+        ]
+        write_table(["kernel", "bytes of memory", "schedule"], rows)
 
 
 def _show_plan(plan: PlanReport) -> None:

@@ -6,6 +6,7 @@ import math
 import statistics
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -51,9 +52,9 @@ class GpuCase:
 
     def use(self, program: Program) -> None:
         """Take other kernels for the same work: the program under other options."""
-        self.program = program
-        self.kernels = GpuKernel.load_all(self.runtime, program, program.kernels())
-        self.launches = program.launches()
+        prepared, self.kernels = GpuKernel.load_all(self.runtime, program)
+        self.program = replace(program, options=prepared.options)
+        self.launches = self.program.launches()
 
     def _arguments(self) -> dict[MemorySlot, Argument]:
         """An argument for each place that kernels read or write."""

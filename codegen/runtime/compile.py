@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 from genrw.codegen.hip.header import device_header
 from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.hip.program import print_program
-from genrw.codegen.runtime.launch import Built, launch_table
+from genrw.codegen.runtime import launch
+from genrw.codegen.runtime.offline import built_for_amd
 from genrw.engine.lowering.program import StagedProgram
-from genrw.grammar.diagnostics import error
 
 if TYPE_CHECKING:
-    from genrw.engine.library.library import Target
+    from genrw.codegen.runtime.amd import CodeObject
 
 LAUNCH_FILE = "launch.json"
 _HEADER_FILE = "gen.hpp"
-_ARCH = re.compile(r"[a-z][a-z0-9]*")
 _PLAIN_LIST = re.compile(r"\[\s+([^][{}\"]*?)\s+\]")
 
 
@@ -36,10 +35,15 @@ def compile_program(program: StagedProgram) -> Compiled:
     """Print and compile all kernels; GenrwError if the program cannot be lowered or a compiler is missing."""
     target = program.library.target(program.options.target)
     files: dict[str, bytes] = {_HEADER_FILE: device_header().encode()}
-    kernels = [_build(source, target, files) for source in print_program(program)]
-    launch = launch_table(program, kernels)
-    files[LAUNCH_FILE] = (launch_text(launch) + "\n").encode()
-    return Compiled(files, launch)
+    if target.values.get("device") == "hip":
+        made = built_for_amd(program)
+        kernels = [_file(s, c, files) for s, c in zip(made.sources, made.compiled, strict=True)]
+        program = made.program
+    else:
+        kernels = [_file(source, None, files) for source in print_program(program)]
+    table = launch.launch_table(program, kernels)
+    files[LAUNCH_FILE] = (launch_text(table) + "\n").encode()
+    return Compiled(files, table)
 
 
 def launch_text(launch: Mapping[str, Any]) -> str:
@@ -47,20 +51,12 @@ def launch_text(launch: Mapping[str, Any]) -> str:
     return _PLAIN_LIST.sub(lambda m: f"[{' '.join(m[1].split())}]", json.dumps(launch, indent=2))
 
 
-def _build(source: KernelSource, target: Target, files: dict[str, bytes]) -> Built:
-    """Compile one kernel; what it gives is added to `files`."""
+def _file(source: KernelSource, made: CodeObject | None, files: dict[str, bytes]) -> launch.Built:
+    """What the launch table says of a kernel; what it gives is added to `files`."""
     names = {"source": f"{source.name}.hip"}
     files[names["source"]] = source.text.encode()
-    if target.values.get("device") != "hip":
-        return Built(source, names)
-    from genrw.codegen.runtime.amd import compile_amd
-
-    arch = str(target.values.get("arch", target.name))
-    if not _ARCH.fullmatch(arch):
-        raise error(
-            f"the target `{target.name}` has the `arch` {arch!r}, which is no GPU's", remedy="write for example gfx942"
-        )
-    compiled = compile_amd(source.text, arch, source.wave_size, source.name)
+    if made is None:
+        return launch.Built(source, names)
     names["code_object"] = f"{source.name}.co"
-    files[names["code_object"]] = compiled.blob
-    return Built(source, names, compiled.kernels[source.name])
+    files[names["code_object"]] = made.blob
+    return launch.Built(source, names, made.kernels[source.name])

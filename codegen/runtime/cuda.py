@@ -10,6 +10,7 @@ from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.runtime.compilers import translation_unit
 from genrw.codegen.runtime.gpu_arrays import CUDA
 from genrw.codegen.runtime.gpu_runtime import GpuRuntime, Launcher, Parameters, compiler_call, refused, vendor_module
+from genrw.codegen.runtime.nvidia import read_reports
 from genrw.grammar.diagnostics import error
 
 _PACKAGE = "cuda.bindings"
@@ -35,6 +36,7 @@ _STEPS = {
     "wait": "cuStreamWaitEvent",
     "elapsed": "cuEventElapsedTime",
     "free event": "cuEventDestroy",
+    "capturing": "cuStreamIsCapturing",
     "captured": "cuStreamEndCapture",
     "graph": "cuGraphInstantiate",
     "free captured": "cuGraphDestroy",
@@ -89,6 +91,9 @@ class CudaRuntime(GpuRuntime):
 
     def build(self, kernel: KernelSource) -> bytes:
         return compile_cuda(kernel.text, self.arch, kernel.wave_size, kernel.name)
+
+    def scratch_bytes(self, image: bytes, kernel: str) -> int:
+        return read_reports(image)[kernel].scratch_bytes
 
     def enter(self) -> None:
         self.call("the GPU's context is lost", self._driver.cuCtxSetCurrent, self._context)

@@ -15,12 +15,12 @@ import numpy as np
 
 from genrw.codegen.hip.header import device_header
 from genrw.codegen.hip.printer import KernelSource
-from genrw.codegen.hip.program import print_program
 from genrw.codegen.runtime.array_layout import Array, check_array, from_memory, memory_size, to_memory
 from genrw.codegen.runtime.device import Prepared
 from genrw.codegen.runtime.given import given_inputs
 from genrw.codegen.runtime.gpu_arrays import DeviceArray, DeviceView, Reader, device_view, reader_of, stream_address
 from genrw.codegen.runtime.gpu_runtime import GpuRuntime, Launcher, Mark
+from genrw.codegen.runtime.spills import built
 from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
 from genrw.engine.ir.types import packed_strides
 from genrw.engine.lowering.program import StagedProgram
@@ -54,7 +54,7 @@ class GpuDevice:
                 f"kernels for {target.name} do not run on the device {self.name}",
                 remedy=f"lower for this GPU: --target {self.runtime.arch}",
             )
-        return GpuProgram(self.runtime, program, print_program(program))
+        return GpuProgram(self.runtime, program)
 
 
 def code_objects(runtime: GpuRuntime, program: StagedProgram, kernels: Sequence[KernelSource]) -> list[bytes]:
@@ -99,11 +99,17 @@ class GpuKernel:
     origin: str
 
     @classmethod
-    def load_all(cls, runtime: GpuRuntime, program: StagedProgram, sources: Sequence[KernelSource]) -> list[GpuKernel]:
-        """Compile and load a program's printed kernels."""
-        images = code_objects(runtime, program, sources)
-        origin = program.source.name
-        return [cls(runtime, s, load_kernel(runtime, s, i), origin) for s, i in zip(sources, images, strict=True)]
+    def load_all(cls, runtime: GpuRuntime, program: StagedProgram) -> tuple[StagedProgram, list[GpuKernel]]:
+        """Compile and load a program's kernels; the program with the schedules under which none spills."""
+        made = built(
+            program,
+            lambda asked, sources: code_objects(runtime, asked, sources),
+            lambda image, source: runtime.scratch_bytes(image, source.name),
+        )
+        return made.program, [
+            cls(runtime, s, load_kernel(runtime, s, i), program.source.name)
+            for s, i in zip(made.sources, made.compiled, strict=True)
+        ]
 
     @cached_property
     def _launcher(self) -> Launcher:
@@ -159,10 +165,10 @@ class GpuProgram:
     stream and gives arrays of the GPU: these are then for what the stream does next.
     """
 
-    def __init__(self, runtime: GpuRuntime, program: StagedProgram, kernels: Sequence[KernelSource]) -> None:
-        self.runtime, self.program = runtime, program
-        self.kernels = GpuKernel.load_all(runtime, program, kernels)
-        self.launches = program.launches()
+    def __init__(self, runtime: GpuRuntime, program: StagedProgram) -> None:
+        self.runtime = runtime
+        self.program, self.kernels = GpuKernel.load_all(runtime, program)
+        self.launches = self.program.launches()
         self._inputs = [
             _Tensor(f"input `{name}`", name, node.type.dtype, node.type.lens, node.type.layout)
             for name, node in program.inputs.items()
@@ -206,7 +212,11 @@ class GpuProgram:
         given = inputs if inputs.keys() == self._names else given_inputs(self.program, inputs)
         where = 0 if stream is None else stream_address(stream)
         self.runtime.enter()
-        self._follow_calls(where)
+        is_captured = stream is not None and self._shares_memory and self.runtime.is_capturing(where)
+        if is_captured:
+            self._require_memory()
+        else:
+            self._follow_calls(where)
         arrays, addresses, on_gpu = self._placed(given, where, out)
         for kernel, slots in self._steps:
             kernel.start([addresses[slot] for slot in slots], where)
@@ -214,7 +224,7 @@ class GpuProgram:
         if stream is None or not on_gpu:
             self._finish(where)
         else:
-            self._leave(where, made)
+            self._leave(where, made, is_captured)
         results = dict(zip(self._result_names, made, strict=True))
         return results if on_gpu else {name: array.numpy() for name, array in results.items()}
 
@@ -257,11 +267,25 @@ class GpuProgram:
             self.runtime.wait_for(self._under_way[1], stream)
             self._under_way = None
 
-    def _leave(self, stream: int, made: Sequence[DeviceArray]) -> None:
-        """Leave kernels under way on a stream."""
+    @property
+    def _shares_memory(self) -> bool:
+        """Do calls use the same memory, besides what callers give?"""
+        return bool(self.launches.scratch or self._copies)
+
+    def _require_memory(self) -> None:
+        """GenrwError if the memory that calls share would have to be taken while a stream is captured."""
+        if "_scratch" not in self.__dict__:
+            raise error(
+                f"{self.program.source.name} has no memory between its kernels yet, and none can be taken while a graph "
+                "is captured",
+                remedy="call it once before",
+            )
+
+    def _leave(self, stream: int, made: Sequence[DeviceArray], is_captured: bool) -> None:
+        """Leave kernels under way on a stream. Who launches a graph waits for calls that it was not captured with."""
         for array in made:
             array.stream = stream
-        if not (self.launches.scratch or self._copies):
+        if not self._shares_memory or is_captured:
             return
         if self._under_way is None:
             self._under_way = (stream, self.runtime.mark(stream))

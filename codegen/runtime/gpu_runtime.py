@@ -94,6 +94,10 @@ class GpuRuntime(ABC):
         """Compile a printed kernel to a code object."""
 
     @abstractmethod
+    def scratch_bytes(self, image: bytes, kernel: str) -> int:
+        """The bytes of memory that a lane of a compiled kernel takes for what registers do not hold."""
+
+    @abstractmethod
     def enter(self) -> None:
         """Make this GPU the calling thread's."""
 
@@ -213,6 +217,10 @@ class GpuRuntime(ABC):
             self.do("free event", "an event cannot be freed", event)
         self.do("free stream", "a stream cannot be freed", stream)
         return elapsed
+
+    def is_capturing(self, stream: int) -> bool:
+        """Is what a stream is asked to do put into a graph?"""
+        return int(self.do("capturing", "the stream cannot be used", stream)) != 0
 
     def captured(self, run: Callable[[int], None]) -> Callable[[int], None]:
         """What a run launches, as a graph: called with a stream, it launches all of it at once.

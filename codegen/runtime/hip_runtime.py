@@ -10,7 +10,7 @@ from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.runtime.compilers import compiler_version, translation_unit, wave_options, zig
 from genrw.codegen.runtime.gpu_arrays import ROCM
 from genrw.codegen.runtime.gpu_runtime import GpuRuntime, Launcher, Parameters, compiler_call, refused, vendor_module
-from genrw.grammar.diagnostics import error
+from genrw.grammar.diagnostics import GenrwError, error
 
 _PACKAGE = "hip"
 _REMEDY = "install ROCm, on a machine with an AMD GPU"
@@ -32,6 +32,7 @@ _STEPS = {
     "wait": "hipStreamWaitEvent",
     "elapsed": "hipEventElapsedTime",
     "free event": "hipEventDestroy",
+    "capturing": "hipStreamIsCapturing",
     "captured": "hipStreamEndCapture",
     "graph": "hipGraphInstantiateWithFlags",
     "free captured": "hipGraphDestroy",
@@ -83,6 +84,14 @@ class HipRuntime(GpuRuntime):
         from genrw.codegen.runtime.amd import compile_amd
 
         return compile_amd(kernel.text, self.arch, kernel.wave_size, kernel.name).blob
+
+    def scratch_bytes(self, image: bytes, kernel: str) -> int:
+        from genrw.codegen.runtime.amd import read_reports
+
+        try:
+            return read_reports(image)[kernel].scratch_bytes
+        except GenrwError:  # a compiler that says nothing of what lanes take
+            return 0
 
     def enter(self) -> None:
         self.call("the GPU cannot be used", self._hip.hipSetDevice, self.number)

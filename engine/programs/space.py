@@ -125,7 +125,21 @@ def _stored(node: Node) -> Node:
 
 SPACE_MEMBERS = frozenset(
     {"views", "view_type", "sum_type"}
-    | {"lens", "axes", "n", "rows", "elements", "bytes", "read", "inputs", "folds", "passes", "scattered", "turned"}
+    | {
+        "lens",
+        "axes",
+        "n",
+        "rows",
+        "elements",
+        "bytes",
+        "read",
+        "inputs",
+        "streams",
+        "folds",
+        "passes",
+        "scattered",
+        "turned",
+    }
     | {"operations", "item", "wide", "min_stride", "fast"}
 )
 """What rules may ask of a kernel's space."""
@@ -135,7 +149,7 @@ def space_record(module: Module, library: Library) -> LazyRecord:
     """The space as rules see it.
 
     lens, axes; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least,
-    of which `read`; `inputs`, the number of parameters; `operations` per element; `folds`, their number; `passes` over a row that is
+    of which `read`; `inputs`, the number of parameters, of which `streams` are at least half as large as the space; `operations` per element; `folds`, their number; `passes` over a row that is
     not kept; `scattered`, the operators whose neighbouring results lie apart in their operands; `turned`, the axis along
     which neighbours lie together there, -1 without such operators or with rows; `item`, the bytes of
     the smallest element type read or written, `wide` those of the largest; `views`, the shapes of what the only fold
@@ -156,6 +170,9 @@ def space_record(module: Module, library: Library) -> LazyRecord:
                 p.type.elements * _itemsize(p.type.dtype) for p in module.parameters if p.type.sort == "tensor"
             ),
             "inputs": lambda: sum(1 for p in module.parameters if p.type.sort == "tensor"),
+            "streams": lambda: sum(
+                2 * p.type.elements >= prod(lens) for p in module.parameters if p.type.sort == "tensor"
+            ),
             "folds": lambda: _count(module, library, "fold"),
             "passes": lambda: _passes(module, library, prod(lens)),
             "scattered": lambda: len(_scattering(module, library)),

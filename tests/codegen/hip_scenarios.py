@@ -215,6 +215,40 @@ def a_captured_graph(number: int) -> None:
             close(got, given)
 
 
+def calls_in_a_graph(number: int) -> None:
+    """A stream that is captured cannot wait for calls on another one, though all share the memory between kernels."""
+    text = "x = @param:x -> float{40, 6}\ns = reduce_sum[axes={0}](x)\nd = softmax[axis=1](s)\n@return(d)\n"
+    device = find_device(f"hip:{number}")
+    run = device.prepare(genrw.load(text, target=device.default_target))
+    x = np.random.default_rng(3).random((40, 6), np.float32)
+    powers = np.exp(x.astype(np.float64).sum(0))
+    lies, out = ByInterface(x), ByInterface(np.zeros((1, 6), np.float32))
+    run.runtime.synchronize(0)
+    assert len(run.kernels) > 1, "memory is shared between kernels"
+    with new_stream() as first, new_stream() as second:
+        run({"x": lies}, stream=first, out={"d": out})
+        whole = run.runtime.captured(lambda stream: run({"x": lies}, stream=stream, out={"d": out}))
+        run.runtime.fill(out.pointer, 0, 24, second)
+        run.runtime.synchronize(first)
+        whole(second)
+        run.runtime.synchronize(second)
+        got = run({"x": lies}, stream=first)["d"].numpy()
+        np.testing.assert_allclose(got, [powers / powers.sum()], rtol=1e-4)
+        seen = np.empty((1, 6), np.float32)
+        run.runtime.read(seen, out.pointer, second)
+        np.testing.assert_allclose(seen, got, rtol=1e-6)
+
+
+def memory_for_a_graph(number: int) -> None:
+    """While a stream is captured, no memory can be taken."""
+    text = "x = @param:x -> float{40, 6}\ns = reduce_sum[axes={0}](x)\nd = softmax[axis=1](s)\n@return(d)\n"
+    device = find_device(f"hip:{number}")
+    run = device.prepare(genrw.load(text, target=device.default_target))
+    lies, out = ByInterface(np.zeros((40, 6), np.float32)), ByInterface(np.zeros((1, 6), np.float32))
+    with pytest.raises(GenrwError, match="has no memory between its kernels yet"):
+        run.runtime.captured(lambda stream: run({"x": lies}, stream=stream, out={"d": out}))
+
+
 def times(number: int) -> None:
     run = program(number)
     whole, _held = captured(run)
@@ -325,6 +359,8 @@ SCENARIOS = (
     streams,
     memory_is_given_back,
     a_captured_graph,
+    calls_in_a_graph,
+    memory_for_a_graph,
     rows_in_workgroup_memory,
     times,
     another_gpu_in_between,

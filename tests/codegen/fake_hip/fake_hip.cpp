@@ -53,6 +53,7 @@ enum status : int
     not_supported = 801,
     capture_unsupported = 900,
     capture_unmatched = 903,
+    capture_isolation = 905,
 };
 
 // As hiprtcResult numbers them.
@@ -410,6 +411,7 @@ API int hipStreamWaitEvent(void* handle, event* given, unsigned)
     stream* on = known(handle);
     if (!on || !events.count(given)) return invalid_handle;
     if (!given->last) return success;
+    if (on->captured && !given->last->on->captured) return capture_isolation;
     return enqueue(on, [waited = given->last] {
         if (!waited->reached) advance(waited->on);
         return success;
@@ -433,6 +435,15 @@ API int hipStreamBeginCapture(void* handle, int)
     stream* on = handle ? known(handle) : nullptr;
     if (!on) return handle ? invalid_handle : capture_unsupported;
     on->captured = std::make_unique<graph>();
+    return success;
+}
+
+API int hipStreamIsCapturing(void* handle, int* status)
+{
+    ENTER;
+    stream* on = handle ? known(handle) : nullptr;
+    if (handle && !on) return invalid_handle;
+    *status = on && on->captured ? 1 : 0;
     return success;
 }
 
