@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import mul, or_
@@ -27,7 +28,6 @@ class _Best:
     price."""
 
     total: float
-    order: tuple[Any, ...]
     node: ENode
     members: tuple[int, ...]
     all: int
@@ -102,11 +102,9 @@ class Extractor:
     def alternatives(self, module: Module) -> list[tuple[float, ENode]]:
         """The legal nodes of a module's root class with their own costs, cheapest first."""
         root = self.graph.class_of[self.graph.ids[id(module.root)]]
-        rated = [
-            (cost, self._order(root, n), n) for n in self.graph.classes[root] if (cost := self.cost(n)) is not None
-        ]
-        rated.sort(key=lambda r: r[:2])
-        return [(cost, node) for cost, _, node in rated]
+        rated = [(cost, node) for node in self.graph.classes[root] if (cost := self.cost(node)) is not None]
+        shared = {cost for cost, count in Counter(cost for cost, _ in rated).items() if count > 1}
+        return sorted(rated, key=lambda r: (r[0], self._order(root, r[1]) if r[0] in shared else ()))
 
     # ---- search
 
@@ -192,10 +190,9 @@ class Extractor:
         total = bits.total(used, all_)
         if found is not None and total > found.total:
             return None
-        order = self._order(number, node)
-        if found is not None and total == found.total and order >= found.order:
+        if found is not None and total == found.total and not self._comes_before(number, node, found.node):
             return None
-        return _Best(total, order, node, tuple(used), all_)
+        return _Best(total, node, tuple(used), all_)
 
     def members(self, number: int, chosen: Chosen) -> list[Member]:
         """The nodes of a class with what they cost: those that could be taken first, the cheapest before the others."""
@@ -245,6 +242,10 @@ class Extractor:
             env[found[0].decl.family] = found[1]
         assert found[0].cost is not None
         return max(float(found[0].cost(env)), _LEAST_COST)
+
+    def _comes_before(self, number: int, node: ENode, other: ENode) -> bool:
+        """Is a node of a class taken before another one of the same cost?"""
+        return node is not other and self._order(number, node) < self._order(number, other)
 
     def _order(self, number: int, node: ENode) -> tuple[Any, ...]:
         """What decides between terms of equal cost: what was written, then the order of the rules, then the text."""

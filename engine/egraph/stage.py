@@ -102,6 +102,12 @@ class _Size:
     nodes: int = 0
     rows: int = 0
 
+    @classmethod
+    def of(cls, sizes: Iterable[tuple[str, int]]) -> _Size:
+        """The size of an e-graph with tables of some sizes."""
+        counts = dict(sizes)
+        return cls(sum(n for name, n in counts.items() if name.startswith("N")), sum(counts.values()))
+
 
 @dataclass
 class GuardStatistics:
@@ -224,7 +230,7 @@ class StageEngine:
             self._begin(arities, encoded)
         try:
             self._run(*self.declared.more(encoded, self.encodings.spans(NOWHERE)))
-            self._input(self._members())
+            self._run(*self._rows(self._members()))
         except BaseException:
             # Nobody knows what the e-graph has now.
             self.declared = Declared(frozenset(), False)
@@ -401,8 +407,8 @@ class StageEngine:
             relations = {**loaded, "why": 2, "numbers": 2, **self.declared.tables}
             self._run(*clearing(functions, relations, sp))
             self._clears = True
-        self._run(egg.RunSchedule(egg.Run(sp, egg.RunConfig(CLEAR))))
-        self._left = self._measured()
+        *_, sizes = self._run(egg.RunSchedule(egg.Run(sp, egg.RunConfig(CLEAR))), self._print_size)
+        self._left = _Size.of(sizes.sizes)
         self._used = False
 
     def _load(self, batch: _Batch, interner: Interner, ids: Mapping[int, int]) -> None:
@@ -447,18 +453,16 @@ class StageEngine:
         self.wide = sorted(
             {len(n.operands) for module in batch.modules for n in module.nodes if len(n.operands) > NARROW}
         )
-        self._input(rows)
-        self._load_terms(wide)
+        self._load_terms(self._rows(rows), wide)
 
-    def _input(self, rows: Mapping[str, Sequence[str]]) -> None:
-        """Add rows to relations, through files: the fastest way in."""
+    def _rows(self, rows: Mapping[str, Sequence[str]]) -> list[Any]:
+        """The commands that add rows to relations, through files: the fastest way in."""
         sp = self.encodings.spans(NOWHERE)
-        commands = []
         for table, lines in rows.items():
-            with open(os.path.join(self.folder, table), "w", encoding="utf-8") as file:
-                file.writelines(lines)
-            commands.append(egg.Input(sp, table, table))
-        self._run(*commands)
+            # A text file and its buffer take longer than the few lines.
+            with open(os.path.join(self.folder, table), "wb", buffering=0) as file:
+                file.write("".join(lines).encode())
+        return [egg.Input(sp, table, table) for table in rows]
 
     def _run(self, *commands: Any) -> Any:
         """Run commands of egglog; GenrwError where it fails."""
@@ -470,16 +474,17 @@ class StageEngine:
             operators = (operator.decl for operator in self.library.operators.values())
             raise fault(problem, self.stage, [*self.rules, *operators]) from None
 
-    def _load_terms(self, wide: Sequence[Sequence[Sequence[Any]]]) -> None:
+    def _load_terms(self, rows: Sequence[Any], wide: Sequence[Sequence[Sequence[Any]]]) -> None:
         """Make the terms of all rows, each after its operands. Those of many operands are made one by one, level by level:
         a rule for so many would look up each operand, and egglog takes long to plan that."""
         sp = self.encodings.spans(NOWHERE)
         narrow = egg.RunSchedule(egg.Saturate(sp, egg.Run(sp, egg.RunConfig(_LOAD))))
-        self._run(narrow)
-        for level in wide:
-            self._run(
-                *(egg.ActionCommand(action) for fields in level for action in self._wide_term(sp, fields)), narrow
-            )
+        levels = [
+            [egg.ActionCommand(action) for fields in level for action in self._wide_term(sp, fields)] for level in wide
+        ]
+        loading = [command for level in levels for command in (*level, narrow)]
+        *_, sizes = self._run(*rows, narrow, *loading, self._print_size)
+        self._note_size(sizes.sizes)
 
     def _wide_term(self, sp: Any, fields: Sequence[Any]) -> list[Any]:
         """What makes the term of a row of many operands, and its facts."""
@@ -501,22 +506,27 @@ class StageEngine:
         What rules ask is gathered after each step and not in its iterations, most of which would find nothing new to ask.
         """
         started, memory = time.monotonic(), _memory()
-        before = size = self._measure()
+        before = size = self._size.nodes
+        answers: list[Any] = []
         for _ in range(self.limits.rounds):
             wide = self.wide
             # What grows fast is watched closely: memory could be gone before the next look.
             steps = 1 if size > _CALM_GROWTH * before else ITERATIONS_A_STEP
-            report = self._step(self._runs("", steps), answered, reports)
+            report, questions, rows = self._round(steps, answers)
+            reports += report, questions
+            if self.watched:
+                answered.note_time(report)
+                answered.note_time(questions)
             if _memory() - memory > self.limits.memory:
-                self._measure()
                 raise _Ended(f"took more than {self.limits.memory / (1 << 20):.0f} MiB of memory")
             # A step that changes nothing is the last.
             settled = not report.updated or len(report.iterations) < steps * len(self._sets(wide))
-            asked = self._step(self._runs(ASKING, 1), answered, reports).updated
+            asked = [k for k in self.demand_sizes if rows[demand_table(k)] > answered.demands.get(k, 0)]
             tables = self.graph.freeze().functions if asked or self._widths else {}
-            new = asked and self._answer(tables, interner, answered)
+            answers = self._rows(self._answer(asked, tables, interner, answered))
+            new = bool(answers)
             self.wide = [k for k in self._widths if any(not row.subsumed for row in tables[constructor(k)].rows)]
-            before, size = size, self._measure()
+            before, size = size, self._size.nodes
             if settled and not new and set(self.wide).issubset(wide):
                 return
             if time.monotonic() - started > self.limits.seconds:
@@ -525,13 +535,12 @@ class StageEngine:
                 raise _Ended(f"made more than {self.limits.nodes_per_kernel} nodes per kernel")
         raise _Ended(f"did not settle within {self.limits.rounds} rounds")
 
-    def _step(self, schedule: Any, answered: GuardStatistics, reports: list[Any]) -> Any:
-        """Run rules; gives egglog's report and keeps it."""
-        report = self._run(schedule)[0].report
-        reports.append(report)
-        if self.watched:
-            answered.note_time(report)
-        return report
+    def _round(self, steps: int, answers: Sequence[Any]) -> tuple[Any, Any, Mapping[str, int]]:
+        """Add answers, run rules so many times, and those that ask once, in one call: egglog's reports of both, and how many
+        rows each table has then."""
+        *_, rules, asking, sizes = self._run(*answers, self._runs("", steps), self._runs(ASKING, 1), self._print_size)
+        self._note_size(sizes.sizes)
+        return rules.report, asking.report, dict(sizes.sizes)
 
     def _runs(self, kind: str, count: int) -> Any:
         """Run all rules of a kind that can match so many times."""
@@ -543,16 +552,15 @@ class StageEngine:
         """The rulesets for where there are terms of some large numbers of operands."""
         return [RULES, *(for_arity(RULES, k) for k in wide)]
 
-    def _measure(self) -> int:
-        """How many nodes there are that earlier runs did not leave; notes that."""
-        size = self._measured()
-        self._size = _Size(size.nodes - self._left.nodes, size.rows - self._left.rows)
-        return self._size.nodes
+    @property
+    def _print_size(self) -> Any:
+        """What has egglog tell the sizes of all tables."""
+        return egg.PrintSize(self.encodings.spans(NOWHERE), None)
 
-    def _measured(self) -> _Size:
-        """How large the e-graph is."""
-        sizes = self._run(egg.PrintSize(self.encodings.spans(NOWHERE), None))[0].sizes
-        return _Size(sum(n for name, n in sizes if name.startswith("N")), sum(n for _, n in sizes))
+    def _note_size(self, sizes: Iterable[tuple[str, int]]) -> None:
+        """Note how much there is that earlier runs did not leave."""
+        size = _Size.of(sizes)
+        self._size = _Size(size.nodes - self._left.nodes, size.rows - self._left.rows)
 
     def _exhausted(
         self, ended: _Ended, graph: EGraphSnapshot | None, reports: Sequence[Any], batch: _Batch
@@ -591,11 +599,13 @@ class StageEngine:
                 return rule
         return None
 
-    def _answer(self, functions: Mapping[str, Any], interner: Interner, answered: GuardStatistics) -> bool:
-        """Answer all new demands; says whether there were any answers."""
+    def _answer(
+        self, sizes: Sequence[int], functions: Mapping[str, Any], interner: Interner, answered: GuardStatistics
+    ) -> dict[str, list[str]]:
+        """The answers to all new demands of some sizes, as rows of tables."""
         rows: dict[str, list[str]] = {}
         to_int = self.graph.value_to_i64
-        for size in self.demand_sizes:
+        for size in sizes:
             asked = functions[demand_table(size)].rows
             # Rows of numbers never change, and new ones come last.
             first, answered.demands[size] = answered.demands.get(size, 0), len(asked)
@@ -613,9 +623,7 @@ class StageEngine:
                     given.update(outputs)
                     line = "\t".join(map(str, (number, *inputs, *outputs))) + "\n"
                     rows.setdefault(table, []).append(line)
-        if rows:
-            self._input(rows)
-        return bool(rows)
+        return rows
 
     def _read(self, interner: Interner, ids: Mapping[int, int], answered: GuardStatistics) -> EGraphSnapshot:
         functions = self.graph.freeze().functions
@@ -691,7 +699,7 @@ class StageEngine:
 def _memory() -> int:
     """The bytes of memory that the process has now; where the system does not tell, the most that it had."""
     try:
-        with open("/proc/self/statm", encoding="ascii") as file:
+        with open("/proc/self/statm", "rb", buffering=0) as file:
             return int(file.read().split()[1]) * resource.getpagesize()
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10

@@ -196,9 +196,16 @@ def test_an_e_graph_that_refused_rules_is_not_used_again(library: Library, monke
     made = engine(pipeline, "simplify", PROGRAM)
     modules = load(PROGRAM, WAVE64, library).modules
     with monkeypatch.context() as patched:
-        patched.setattr(StageEngine, "_input", lambda *_: 1 // 0)
+        patched.setattr(StageEngine, "_rows", lambda *_: 1 // 0)
         with pytest.raises(ZeroDivisionError):
             made.run(modules, [{}])
     first = made.graph
     made.run(modules, [{}])
     assert made.graph is not first
+
+
+def test_what_lowering_made_is_left_to_full_collections() -> None:
+    with uncollected():
+        made: list[list[int]] = [[]]
+    young = [*gc.get_objects(generation=0), *gc.get_objects(generation=1)]
+    assert not any(found is made for found in young)

@@ -38,7 +38,7 @@ class Work:
 @pytest.fixture
 def work(library: Library, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Work]:
     """Lowers a program for a target, with nothing remembered, and says what that took; maybe with more rules."""
-    run, step = StageEngine.run, StageEngine._step
+    run, one_round = StageEngine.run, StageEngine._round
     done = Work()
 
     def counted(engine: StageEngine, *given: Any) -> EGraphSnapshot:
@@ -50,9 +50,9 @@ def work(library: Library, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Wor
         return graph
 
     def stepped(engine: StageEngine, *given: Any) -> Any:
-        report = step(engine, *given)
-        done.runs += len(report.iterations)
-        return report
+        rules, asking, sizes = one_round(engine, *given)
+        done.runs += len(rules.iterations) + len(asking.iterations)
+        return rules, asking, sizes
 
     def lowered(text: str, target: str, rules: Library = library) -> Work:
         done.__init__()  # type: ignore[misc]
@@ -61,7 +61,7 @@ def work(library: Library, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Wor
         return replace(done)
 
     monkeypatch.setattr(StageEngine, "run", counted)
-    monkeypatch.setattr(StageEngine, "_step", stepped)
+    monkeypatch.setattr(StageEngine, "_round", stepped)
     return lowered
 
 
