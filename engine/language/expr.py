@@ -8,7 +8,8 @@ steps), so a hostile expression ends in a message too. Every message carries the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any, Protocol
 
 from genrw.engine.ir.dtypes import DTYPES
@@ -131,11 +132,13 @@ class Locals:
 
 @dataclass
 class _Helper:
-    """A compiled `let`: its body, the slots it needs beyond its parameters, and the steps one call costs."""
+    """A compiled `let`: its body, the slots it needs beyond its parameters, the steps one call costs, and what the last
+    calls gave, by their arguments, with the steps that they took in all."""
 
     body: Run
     extra: int
     weight: int
+    known: dict[tuple[tuple[Value, ...], tuple[Any, ...]], tuple[Any, int]] = field(default_factory=dict)
 
 
 class Compiler:
@@ -144,6 +147,8 @@ class Compiler:
     binary_ops: Mapping[str, Binop] = {op: meaning.value for op, meaning in operators.BINARY.items()}
     unary_ops: Mapping[str, Callable[[Value], Value]] = {op: meaning.value for op, meaning in operators.UNARY.items()}
     compare_ops: Mapping[str, Binop] = {op: meaning.value for op, meaning in operators.COMPARE.items()}
+    remembers = True
+    """Are the results of helpers remembered? Functions may then depend on nothing but their arguments."""
 
     def __init__(self, lets: Mapping[str, LetDecl], functions: Mapping[str, Function]) -> None:
         self.lets = lets
@@ -187,7 +192,9 @@ class Compiler:
         """May a node's value be a list? What gives numbers, truth values or words never costs more than a step."""
         if isinstance(expr, Binary):
             return expr.op == "+"
-        if isinstance(expr, Call) and expr.function not in self.lets:
+        if isinstance(expr, IfElse) or (isinstance(expr, Call) and expr.function in self.lets):
+            return False  # Its value is that of a node that was seen to.
+        if isinstance(expr, Call):
             function = self.functions.get(expr.function)
             return function is None or function.signature.rpartition("-> ")[2] not in _SHORT_KINDS
         return not isinstance(expr, Const | Compare | Unary)
@@ -297,9 +304,10 @@ class Compiler:
         left, right = self.compile(expr.left, scope), self.compile(expr.right, scope)
         op, span, apply = expr.op, expr.span, self.binary_ops[expr.op]
         fast, limit = operators.BINARY[op].fast or apply, INTEGER_LIMIT
+        constant = constant_of(expr.right)
 
         def run(env: Env, frame: Frame) -> Any:
-            a, b = left(env, frame), right(env, frame)
+            a, b = left(env, frame), constant if constant is not None else right(env, frame)
             try:
                 if type(a) is int and type(b) is int:
                     result = fast(a, b)
@@ -321,6 +329,8 @@ class Compiler:
     def condition(self, expr: Expr, scope: Locals) -> Run:
         """A node that has to be true or false."""
         run, span = self.compile(expr, scope), expr.span
+        if isinstance(expr, Compare):
+            return run
 
         def decided(env: Env, frame: Frame) -> Any:
             value = run(env, frame)
@@ -349,9 +359,10 @@ class Compiler:
             return self._chain(expr, scope)
         left, right = (self.compile(operand, scope) for operand in expr.operands)
         op, span, apply = expr.ops[0], expr.span, self.compare_ops[expr.ops[0]]
+        constant = constant_of(expr.operands[1])
 
         def run(env: Env, frame: Frame) -> Any:
-            a, b = left(env, frame), right(env, frame)
+            a, b = left(env, frame), constant if constant is not None else right(env, frame)
             try:
                 return apply(a, b)
             except FAULTS as exc:
@@ -411,11 +422,31 @@ class Compiler:
         body, weight, extra = helper.body, helper.weight, [None] * helper.extra
         self._uses_frame = True
 
-        def run(env: Env, frame: Frame) -> Any:
+        def run(values: Sequence[Value], frame: Frame) -> Any:
             _spend(frame, weight, span)
-            return body(env, [frame[0], *[arg(env, frame) for arg in args], *extra])
+            return body(_NO_NAMES, [frame[0], *values, *extra])
 
-        return run
+        if weight < _WORTH_REMEMBERING or not self.remembers:
+            return lambda env, frame: run([arg(env, frame) for arg in args], frame)
+        known = helper.known
+
+        def remembered(env: Env, frame: Frame) -> Any:
+            values, left = tuple([arg(env, frame) for arg in args]), frame[0]
+            key = values, tuple([type(value) if type(value) in _PLAIN else kind_of(value) for value in values])
+            if None in key[1]:
+                return run(values, frame)
+            result, steps = known.get(key, _UNKNOWN)
+            if steps <= left[0]:
+                left[0] -= steps
+                return result
+            before = left[0]
+            result = run(values, frame)
+            if len(known) >= _MOST_REMEMBERED:
+                known.clear()
+            known[key] = result, before - left[0]
+            return result
+
+        return remembered
 
     def _helper(self, expr: Call) -> _Helper:
         """The compiled body of a `let`, made at its first call."""
@@ -435,6 +466,14 @@ class Compiler:
 
 
 _NO_FRAME: Frame = []
+_NO_NAMES: Env = {}
+"""What the body of a helper sees of the environment."""
+_WORTH_REMEMBERING = 12
+"""From how many nodes on a helper's results are remembered: shorter ones are computed as fast."""
+_MOST_REMEMBERED = 512
+_UNKNOWN = None, STEP_LIMIT + 1
+_PLAIN = frozenset({int, str, bool, NoneType})
+"""The types of values that are told apart by value and type alone."""
 _SHORT_KINDS = frozenset({"int", "float", "number", "bool", "string", "dtype"})
 
 _METHODS: dict[type, str] = {
@@ -465,6 +504,27 @@ def find_member(value: Value, name: str, span: Span) -> Any:
     if hasattr(type(value), "member"):
         raise error(f"{describe(value)} has no member `{name}`", span)
     raise error(f"{describe(value)} has no members, so no `{name}`", span)
+
+
+def constant_of(expr: Expr) -> Value:
+    """The value of a constant, to be taken without a call; None for other nodes."""
+    return expr.value if isinstance(expr, Const) else None
+
+
+def kind_of(value: Value) -> Any:
+    """What tells a value from others that Python takes for equal, such as 1, 1.0 and true; None where nothing does."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return kind
+    if kind is float:
+        return kind if value else str(value)
+    if kind is not tuple:
+        return kind if getattr(kind, "lasting", False) else None
+    kinds = set(map(type, value))
+    if len(kinds) == 1 and kinds <= _PLAIN:
+        return kinds.pop(), tuple
+    inner = tuple(map(kind_of, value))
+    return None if None in inner else inner
 
 
 def _spend(frame: Frame, steps: int, span: Span) -> None:

@@ -32,6 +32,9 @@ class Record:
 class LazyRecord:
     """Named values that are worked out when first asked for."""
 
+    lasting = True
+    """Calls that are given it are remembered: it stays what it is, and is met again."""
+
     def __init__(self, makers: Mapping[str, Callable[[], Any]]) -> None:
         self._makers = makers
         self._values: dict[str, Any] = {}

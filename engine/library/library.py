@@ -200,6 +200,8 @@ class Target:
     """A machine to compile for. `values` holds its own and its inherited entries, evaluated. `is_default` marks the target
     of programs that name none."""
 
+    lasting = True  # See `LazyRecord`.
+
     name: str
     values: Mapping[str, Any]
     is_default: bool = False

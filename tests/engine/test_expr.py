@@ -241,6 +241,19 @@ def test_a_fault_of_an_own_function_is_a_message() -> None:
         compile_expr(parse_expr("worse(s)"), functions={"worse": worse})(ENV)
 
 
+def test_helpers_tell_equal_numbers_of_different_types_apart() -> None:
+    helper = "f(a) = [a, [a], a == 1, a == 2, a == 3, a == 4, a == 5, a == 6]"
+    calls = "[f(v)[:2] for v in [1, 1.0, true, 1, [1], [1.0], [true], 0.0, -0.0]]"
+    found = run(calls, lets=helpers(helper))
+    assert repr(found) == repr(tuple((v, (v,)) for v in (1, 1.0, True, 1, (1,), (1.0,), (True,), 0.0, -0.0)))
+
+
+def test_helpers_that_were_called_before_cost_their_steps_again() -> None:
+    lets = helpers("f(a) = sum([b * b + a for b in range(30000)])")
+    assert run("f(1) + f(1) == 2 * f(1)", lets=lets) is True
+    assert failure("[f(1) for b in range(30000)]", lets=lets)[0].startswith("the expression takes more than")
+
+
 # ---- hostile input
 
 DOUBLING = "\n".join(f"d{i}(a) = d{i - 1}(a) + d{i - 1}(a)" for i in range(1, 60))
