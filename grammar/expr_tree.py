@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 from genrw.grammar.source import NOWHERE, Span
 
@@ -134,25 +134,25 @@ class Comprehension(Node):
 Expr = Const | Name | Member | Index | Slice | Call | Unary | Binary | Compare | IfElse | ListExpr | Comprehension
 
 
+_CHILDREN: Mapping[type, Callable[[Any], tuple[Expr, ...]]] = {
+    Const: lambda _: (),
+    Name: lambda _: (),
+    Member: lambda e: (e.base,),
+    Unary: lambda e: (e.operand,),
+    Index: lambda e: (e.base, e.index),
+    Slice: lambda e: tuple([part for part in (e.base, e.start, e.stop) if part is not None]),
+    Call: lambda e: e.args,
+    ListExpr: lambda e: e.items,
+    Compare: lambda e: e.operands,
+    Binary: lambda e: (e.left, e.right),
+    IfElse: lambda e: (e.then, e.condition, e.otherwise),
+    Comprehension: lambda e: (e.body, e.source) if e.condition is None else (e.body, e.source, e.condition),
+}
+
+
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct subexpressions, in the order of the text."""
-    match expr:
-        case Const() | Name():
-            return ()
-        case Member(base, _) | Unary(_, base):
-            return (base,)
-        case Index(base, index):
-            return (base, index)
-        case Slice(base, start, stop):
-            return tuple(part for part in (base, start, stop) if part is not None)
-        case Call(_, args) | ListExpr(args) | Compare(args, _):
-            return args
-        case Binary(_, left, right):
-            return (left, right)
-        case IfElse(condition, then, otherwise):
-            return (then, condition, otherwise)
-        case Comprehension(body, _, source, condition):
-            return (body, source) if condition is None else (body, source, condition)
+    return _CHILDREN[type(expr)](expr)
 
 
 def walk_free(expr: Expr, bound: frozenset[str] = frozenset()) -> Iterator[tuple[Expr, frozenset[str]]]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class ENode:
+class ENode(NamedTuple):
     """A row of the frozen e-graph: an operator with attribute id and operand classes, or an index constant."""
 
     op: str

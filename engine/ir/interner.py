@@ -14,7 +14,7 @@ CONTEXT_MASK = -(1 << CONTEXT_SHIFT)
 
 def attributes_key(attributes: Attributes) -> tuple[Any, ...]:
     """A key that tells 1, 1.0 and true apart, as Python's own equality does not."""
-    return tuple((k, type(v), repr(v) if isinstance(v, float) else v) for k, v in attributes)
+    return tuple([(k, type(v), repr(v) if isinstance(v, float) else v) for k, v in attributes])
 
 
 class Interner:
