@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
 import tempfile
@@ -93,12 +94,13 @@ def _many(shapes: Iterator[int]) -> Callable[[], object]:
 
 
 def _command() -> Callable[[], object]:
-    """A process of its own; the rules were parsed by an earlier one."""
+    """A process of its own; the rules were parsed, and the modules compiled, by an earlier one, as an installation does."""
     folder = tempfile.mkdtemp()
     path = Path(folder) / "softmax.gen"
     path.write_text(SOFTMAX.format(rows=8192), encoding="utf-8")
     command = [str(Path(sys.executable).parent / "genrw"), "lower", str(path)]
-    return lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    compiled = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(Path(folder) / "compiled")}
+    return lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=compiled)
 
 
 if __name__ == "__main__":

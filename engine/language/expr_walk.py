@@ -101,7 +101,7 @@ def _uses_of_arguments(
 def substitute(expr: Expr, mapping: Mapping[str, Expr]) -> Expr:
     """The expression with others put in for free names. Local variables that would capture are renamed."""
     within_depth(expr)
-    return _substitute(expr, mapping) if mapping else expr
+    return expr if expr.free.isdisjoint(mapping) else _substitute(expr, mapping)
 
 
 def _substitute(expr: Expr, mapping: Mapping[str, Expr]) -> Expr:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
+from operator import is_
 from typing import Any
 
 from genrw.engine.language.expr_walk import free_names, substitute
@@ -32,7 +33,8 @@ def written_out(pattern: Pattern, library: Library) -> Pattern:
             if needed(default) <= known.keys():
                 known[name] = _placed(substitute(default, known), pattern.op_span)
                 given = (*given, AttributePattern(name, known[name], span=pattern.op_span))
-    return replace(pattern, operands=operands, attributes=given) if operands or given else pattern
+    same = given is pattern.attributes and all(map(is_, operands, pattern.operands))
+    return pattern if same else replace(pattern, operands=operands, attributes=given)
 
 
 def nameless(pattern: OpPattern, operator: Operator, library: Library) -> Iterator[tuple[str, str]]:

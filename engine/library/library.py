@@ -406,7 +406,12 @@ class Library:
     @cached_property
     def _by_role(self) -> dict[str, frozenset[str]]:
         """The operators of each role."""
-        return {role: frozenset(name for name in self.names if self.role(name) == role) for role in ROLES}
+        found: dict[str, set[str]] = {role: set() for role in ROLES}
+        for name in self.names:
+            role = self.role(name)
+            if role in found:
+                found[role].add(name)
+        return {role: frozenset(names) for role, names in found.items()}
 
 
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
