@@ -111,6 +111,13 @@ def source_text(program: Program) -> str:
     return "\n".join(kernel.text for kernel in program.kernels())
 
 
+def ir_text(program: Program | str | Path, **settings: Any) -> str:
+    """The program's kernels in the IR that the HIP C++ is printed from. Settings are those of `load`."""
+    from genrw.codegen.kernel_ir.text import ir_text as text_of
+
+    return text_of(_loaded(program, settings))
+
+
 def compile(
     program: Program | str | Path, target: str | None = None, *, device: str = "host", **settings: Any
 ) -> Executable:

@@ -115,13 +115,14 @@ def emit(
     strict: Strict = False,
     schedule: Schedule = None,
     plan: Plan = "search",
+    ir: Annotated[bool, typer.Option("--ir", help="Print the kernels in the IR that C++ is printed from.")] = False,
     output: Output = None,
 ) -> int:
     """Print the HIP C++ of the program's kernels."""
-    from genrw.api import source_text
+    from genrw.api import ir_text, source_text
 
     program = _load(file, _settings(target, strict, schedule, plan, rules, no_shipped_rules, trust_rules))
-    return _print(source_text(program), output)
+    return _print(ir_text(program) if ir else source_text(program), output)
 
 
 @app.command("compile")

@@ -1,73 +1,29 @@
 """A workgroup as loops over its lanes: how the host runs a kernel whose lanes meet.
 
-Where lanes meet, at a barrier or in an operation across lanes, a kernel's body is cut. What lies between two cuts is a
-region: it runs for all lanes of a wave, one after the other, before the next begins; between two barriers a wave goes
-through its regions before the next wave does. A lane's variable that several regions use is kept in an array over
-the lanes. Lanes meet in straight lines and in loops that all of them walk alike, never in a branch: such a loop goes
-around the loops over lanes.
+A region of the kernel runs for all lanes of a wave, one after the other, before the next begins; between two barriers a wave
+goes through its regions before the next wave does. A lane's variable that outlives its region is kept in an array over the
+lanes.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-KEPT = "gen_kept"
-"""What the host's kernels call the variables that are kept. No variable of a kernel may have the name."""
-
-_WORD = re.compile(r"(?<![\w.:])[A-Za-z_]\w*")
-_INDENT = "    "
-
-
-@dataclass(frozen=True)
-class Variable:
-    """A variable that a line declares: its C++ type, its value, None where lines to come give it one, and whether it keeps
-    that."""
-
-    name: str
-    type: str
-    value: str | None = None
-    constant: bool = False
-
-    @property
-    def is_copied(self) -> bool:
-        """Does a lane use a copy of it, as small and constant as it is?"""
-        return self.constant and not self.type.startswith("gen::array")
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of a kernel's body, as a GPU's compiler gets it.
-
-    `meets`: whose lanes meet in it, those of a "wave" or of the "block"; `shared`: it declares workgroup memory.
-    """
-
-    depth: int
-    text: str
-    variable: Variable | None = None
-    meets: str = ""
-    shared: bool = False
-
-
-@dataclass(frozen=True)
-class Loop:
-    """A loop that all lanes walk alike."""
-
-    head: tuple[Line, ...]
-    body: tuple[Line | Loop, ...]
-
-    @property
-    def lines(self) -> tuple[Line, ...]:
-        return (*self.head, *_flat(self.body), Line(self.head[0].depth, "}"))
-
-
-Body = Sequence[Line | Loop]
-
-
-def straight(body: Body) -> list[str]:
-    """The lines of a body as one lane runs them."""
-    return [f"{_INDENT * line.depth}{line.text}" for line in _flat(body)]
+from genrw.codegen.hip.expression_text import ExpressionText
+from genrw.codegen.hip.identifiers import KEPT
+from genrw.codegen.hip.statement_text import INDENT, StatementText
+from genrw.codegen.kernel_ir.kernel import (
+    Allocate,
+    Declare,
+    Let,
+    Meeting,
+    Spill,
+    Start,
+    Statement,
+    Variable,
+)
+from genrw.codegen.kernel_ir.regions import Around, Part, Region, given, kept, parts_of
 
 
 @dataclass(frozen=True)
@@ -78,153 +34,96 @@ class LaneLoops:
     lines: tuple[str, ...]
 
 
-def lane_loops(body: Body) -> LaneLoops:
+def lane_loops(
+    body: Sequence[Statement], expressions: ExpressionText, spills: Mapping[Variable, Spill], dynamic: bool = False
+) -> LaneLoops:
     """Cut a body where lanes meet."""
-    parts = _parts([part for part in body if not (isinstance(part, Line) and part.shared)])
-    kept = _kept(parts)
-    writer = _Writer(kept)
-    writer.lines += [_INDENT + line.text for line in _flat(body) if line.shared]
+    parts = parts_of(body)
+    writer = _Writer(kept(parts), expressions, spills, dynamic)
+    writer.add(writer.text.lines([s for s in body if isinstance(s, Allocate)], 1))
     writer.parts(parts, 1)
-    members = tuple(f"gen::lanes<{v.type}> {v.name}_;" for v in kept.values())
-    return LaneLoops(members, tuple(writer.lines))
+    members = tuple(
+        f"gen::lanes<{writer.text.declared_type(s)}> {expressions.names[v]}_;" for v, s in writer.kept.items()
+    )
+    return LaneLoops(members, tuple(writer.made))
 
 
-# ---- the parts of a body
+class _RegionText(StatementText):
+    """Prints statements of a region; what they declare is a place among the variables kept, if it is one of them."""
 
+    kept: Mapping[Variable, Statement]
 
-@dataclass(frozen=True)
-class _Region:
-    """Lines between two meetings."""
-
-    lines: tuple[Line, ...]
-
-    def words(self) -> set[str]:
-        return {word for line in self.lines for word in _WORD.findall(line.text)}
-
-    def declared(self) -> list[Variable]:
-        return [line.variable for line in self.lines if line.variable is not None]
-
-
-@dataclass(frozen=True)
-class _Around:
-    """A loop in which lanes meet."""
-
-    head: tuple[Line, ...]
-    parts: tuple[_Part, ...]
-
-
-_Part = _Region | Line | _Around
-"""A region, a meeting, a loop around both."""
-
-
-def _flat(body: Body) -> Iterator[Line]:
-    for part in body:
-        yield from (part,) if isinstance(part, Line) else part.lines
-
-
-def _parts(body: Body) -> tuple[_Part, ...]:
-    parts: list[_Part] = []
-    region: list[Line] = []
-    for part in body:
-        if isinstance(part, Line) and not part.meets:
-            region.append(part)
-        elif isinstance(part, Loop) and not any(line.meets for line in part.lines):
-            region += part.lines
-        else:
-            parts += [_Region(tuple(region))] if region else []
-            parts.append(part if isinstance(part, Line) else _Around(part.head, _parts(part.body)))
-            region = []
-    return (*parts, _Region(tuple(region))) if region else tuple(parts)
-
-
-def _kept(parts: Sequence[_Part]) -> dict[str, Variable]:
-    """The variables that outlive the region which declares them: results of meetings, and those used elsewhere."""
-    regions, meetings = list(_regions(parts)), list(_meetings(parts))
-    kept = {m.variable.name: m.variable for m in meetings if m.variable is not None}
-    elsewhere = {word for m in meetings if m.variable is not None for word in _WORD.findall(m.variable.value or "")}
-    words = [region.words() for region in regions]
-    for i, region in enumerate(regions):
-        others = elsewhere.union(*words[:i], *words[i + 1 :])
-        kept |= {v.name: v for v in region.declared() if v.name in others}
-    return kept
-
-
-def _regions(parts: Sequence[_Part]) -> Iterator[_Region]:
-    for part in parts:
-        if isinstance(part, _Region):
-            yield part
-        elif isinstance(part, _Around):
-            yield from _regions(part.parts)
-
-
-def _meetings(parts: Sequence[_Part]) -> Iterator[Line]:
-    for part in parts:
-        if isinstance(part, Line):
-            yield part
-        elif isinstance(part, _Around):
-            yield from _meetings(part.parts)
-
-
-# ---- the text
+    def declaration(self, statement: Let | Declare | Start, value: str) -> str:
+        variable = statement.variable
+        if variable not in self.kept:
+            return super().declaration(statement, value)
+        type_ = self.declared_type(statement)
+        shown = f"const {type_}" if _is_copied(statement) else f"{type_}&"
+        name, given_value = self.expressions.names[variable], f" = {value}" if value else ""
+        return f"{shown} {name} = {_of_lane(name)}{given_value};"
 
 
 class _Writer:
     """Writes parts; loops over waves are open from one barrier to the next."""
 
-    def __init__(self, kept: dict[str, Variable]) -> None:
-        self.kept = kept
-        self.lines: list[str] = []
+    def __init__(
+        self,
+        variables: Mapping[Variable, Statement],
+        expressions: ExpressionText,
+        spills: Mapping[Variable, Spill],
+        dynamic: bool,
+    ) -> None:
+        self.kept, self.names = variables, expressions.names
+        self.text = _RegionText(expressions, spills, dynamic)
+        self.text.kept = variables
+        # A meeting's value, of all lanes instead of one.
+        self.of_lanes = expressions.renamed({v: _of_all(self.names[v]) for v in variables})
+        self.made: list[str] = []
         self.open = False
 
-    def parts(self, parts: Sequence[_Part], depth: int) -> None:
+    def add(self, lines: Iterable[str]) -> None:
+        self.made += lines
+
+    def parts(self, parts: Sequence[Part], depth: int) -> None:
         for part in parts:
-            if isinstance(part, _Region):
+            if isinstance(part, Region):
                 self._region(part, depth)
-            elif isinstance(part, _Around):
+            elif isinstance(part, Around):
                 self._close(depth)
-                self.lines += [f"{_INDENT * line.depth}{line.text}" for line in part.head]
+                self.add(INDENT * depth + head for head in self.text.loop_head(part.loop))
                 self.parts(part.parts, depth + 1)
                 self._line(depth, "}")
-            elif part.meets == "wave":
+            elif part.meeting is Meeting.WAVE:
                 self._wave(part, depth)
             else:
                 self._block(part, depth)
         self._close(depth)
 
-    def _region(self, region: _Region, depth: int) -> None:
+    def _region(self, region: Region, depth: int) -> None:
         self._waves(depth)
         self._line(depth + 1, "GEN_LANES {")
-        declared = {v.name for v in region.declared()}
-        words = region.words()
-        for name in self.kept:
-            if name in words and name not in declared:
-                type_ = "const auto" if self.kept[name].is_copied else "auto&"
+        for variable, statement in self.kept.items():
+            if variable in region.variables and variable not in region.declared:
+                type_ = "const auto" if _is_copied(statement) else "auto&"
+                name = self.names[variable]
                 self._line(depth + 2, f"{type_} {name} = {_of_lane(name)};")
-        for line in region.lines:
-            self._line(line.depth + 2, self._kept_here(line))
+        self.add(self.text.lines(region.statements, depth + 2))
         self._line(depth + 1, "}")
 
-    def _kept_here(self, line: Line) -> str:
-        """The line; what it declares is a place among the variables kept, if it is one of them."""
-        variable = line.variable
-        if variable is None or variable.name not in self.kept:
-            return line.text
-        value = "" if variable.value is None else f" = {variable.value}"
-        type_ = f"const {variable.type}" if variable.is_copied else f"{variable.type}&"
-        return f"{type_} {variable.name} = {_of_lane(variable.name)}{value};"
-
-    def _wave(self, line: Line, depth: int) -> None:
-        if line.variable is not None:
+    def _wave(self, meeting: Statement, depth: int) -> None:
+        variable = given(meeting)
+        if variable is not None:
             self._waves(depth)
-            self._line(depth + 1, f"{_of_all(line.variable.name)} = {self._of_lanes(line.variable)};")
+            self._line(depth + 1, f"{_of_all(self.names[variable])} = {self._value(meeting)};")
 
-    def _block(self, line: Line, depth: int) -> None:
+    def _block(self, meeting: Statement, depth: int) -> None:
         """A barrier; or an operation of which the waves' loops before and after have the first and the last step."""
-        if line.variable is None:
+        variable = given(meeting)
+        if variable is None:
             self._close(depth)
-            self._line(depth, f"// {line.text}")
+            self.add(f"{INDENT * depth}// {line.strip()}" for line in self.text.statement(meeting, 0))
             return
-        operation = f"({_of_all(line.variable.name)}, {self._of_lanes(line.variable)});"
+        operation = f"({_of_all(self.names[variable])}, {self._value(meeting)});"
         self._waves(depth)
         self._line(depth + 1, f"gen::host::enter{operation}")
         self._close(depth)
@@ -232,9 +131,9 @@ class _Writer:
         self._waves(depth)
         self._line(depth + 1, f"gen::host::leave{operation}")
 
-    def _of_lanes(self, variable: Variable) -> str:
-        """A meeting's value, of all lanes instead of one."""
-        return _WORD.sub(lambda m: _of_all(m[0]) if m[0] in self.kept else m[0], variable.value or "")
+    def _value(self, meeting: Statement) -> str:
+        (value,) = meeting.expressions
+        return self.of_lanes.text(value)
 
     def _waves(self, depth: int) -> None:
         if not self.open:
@@ -247,7 +146,12 @@ class _Writer:
         self.open = False
 
     def _line(self, depth: int, text: str) -> None:
-        self.lines.append(_INDENT * depth + text)
+        self.made.append(INDENT * depth + text)
+
+
+def _is_copied(statement: Statement) -> bool:
+    """Does a lane use a copy of the variable that a statement declares, as small and constant as it is?"""
+    return isinstance(statement, Let) and not statement.variable.type.size
 
 
 def _of_all(name: str) -> str:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
-from genrw.codegen.hip.host_lane_loops import KEPT
+KEPT = "gen_kept"
+"""What the host's kernels call the variables that are kept. No variable of a kernel may have the name."""
 
 _MACRO = re.compile(r"[A-Z][A-Z0-9_]\w*(?<!_)")
 _NUMBERED = re.compile(r"[A-Z]\d*")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from genrw.codegen.hip.identifiers import Names
 from genrw.codegen.hip.monoid_text import struct_name
+from genrw.codegen.kernel_ir.kernel import Kernel, Scope, Variable
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module
 from genrw.engine.library.library import Library, Operator
@@ -27,6 +28,19 @@ def global_words(library: Library) -> set[str]:
     """What stands outside of functions in kernels: the structs of monoids, and what operators put before a kernel."""
     operators = (*library.operators.values(), *library.families)
     return monoid_structs(library).union(*(_declared(operator.decl.device or "") for operator in operators))
+
+
+def variable_names(kernel: Kernel, names: Names) -> dict[Variable, str]:
+    """A name for each variable of a kernel; one that has none of its own is called after another."""
+    found: dict[Variable, str] = {}
+    for variable in kernel.variables:
+        base = found.get(variable.base, "") if variable.base is not None else ""
+        wanted = variable.name if variable.name not in (None, base) else f"{base}_{variable.suffix}"
+        if variable.scope is Scope.FILE:
+            found[variable] = names.of_all(wanted or "", "table")
+        else:
+            found[variable] = names.variable(wanted or "", "arg" if variable.scope is Scope.ARGUMENT else "value")
+    return found
 
 
 def monoid_structs(library: Library) -> set[str]:

@@ -58,9 +58,15 @@ def check_emit_text(declared: OpDecl) -> None:
     known = {o.name for o in declared.operands} | {a.name for a in declared.attributes} | {declared.family}
     with _told(declared):
         _template(declared.emit or "")
-        for name in sorted(meta.find_undeclared_variables(_ENVIRONMENT.parse(declared.emit or ""))):
+        for name in sorted(names_in_emit_text(declared)):
             if name not in known and name not in GIVEN:
                 raise jinja2.UndefinedError(f"there is no `{name}`")
+
+
+def names_in_emit_text(declared: OpDecl) -> frozenset[str]:
+    """What the `emit` text of an operator names. GenrwError for one that is no template."""
+    with _told(declared):
+        return frozenset(meta.find_undeclared_variables(_ENVIRONMENT.parse(declared.emit or "")))
 
 
 def multiply_text(declared: InstructionDecl, text: str, values: Mapping[str, Any], elements: int) -> str:

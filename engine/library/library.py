@@ -33,6 +33,7 @@ from genrw.grammar.source import Span
 ROLES = {
     "pointwise": "computes each element from the operands' elements at the same index",
     "array": "computes all elements of a lane's arrays at once; what is one value stands beside each of them",
+    "spread": "its operand's value, once for each element of a lane's share",
     "fold": "combines many elements into one with a monoid: the whole row, or a lane's, wave's or block's share",
     "index_map": "its element at an index is its operand's element at another index",
     "element": "a tensor's element at an index; its parts are the tensor and the index",
@@ -49,7 +50,8 @@ ROLES = {
 
 
 PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "fold": (("operand",), ("operand",)),
+    "spread": (("operand",),),
+    "fold": (("operand",), ("operand", "in_place"), ("in_place",)),
     "index_map": (("operand",), ("scattered",), ("attribute",)),
     "element": (("operand",), ("operand",)),
     "made": (("operand",), ("operand",)),
@@ -62,7 +64,17 @@ PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "boundary": (("input", "constant", "scalar", "number", "result", "effects", "call"), ("kernel",)),
 }
 """What the parts of a role may be, in order: an operand, an attribute, or one of some words."""
-LEAST_PARTS = {"fold": 1, "element": 2, "made": 2, "place": 1, "read": 2, "write": 2, "sync": 1, "boundary": 1}
+LEAST_PARTS = {
+    "spread": 1,
+    "fold": 1,
+    "element": 2,
+    "made": 2,
+    "place": 1,
+    "read": 2,
+    "write": 2,
+    "sync": 1,
+    "boundary": 1,
+}
 """How many parts of a role have to be named."""
 NOWHERE = "nowhere"
 """What stands for no stage where an operator says at which it may be."""

@@ -124,6 +124,15 @@ def test_emit(genrw: Command, softmax: Path, tmp_path: Path) -> None:
     assert (tmp_path / "k.hip").read_text() == result.out
 
 
+def test_emit_the_ir(genrw: Command, softmax: Path, tmp_path: Path) -> None:
+    result = genrw("emit", softmax, "--target", "gfx1100", "--ir")
+    assert result.status == 0
+    assert result.out.startswith("kernel softmax: ")
+    assert ", in waves of 32, for gfx1100\n" in result.out
+    genrw("emit", softmax, "--target", "gfx1100", "--ir", "-o", tmp_path / "k.ir")
+    assert (tmp_path / "k.ir").read_text() == result.out
+
+
 def test_comments_of_a_program_stay_comments_in_its_kernel(genrw: Command) -> None:
     text = "x = @param:x -> float{4} # \\\ny = exp(x) // \\\\\n@return(y) # \\"
     result = genrw("emit", "-", stdin=text)

@@ -10,9 +10,13 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 from together import lower_together
+from written_kernels import WrittenText, array, memory, plain, resolved, value
 
-from genrw.codegen.hip.host_lane_loops import KEPT, Body, Line, Variable, lane_loops, straight
+from genrw.codegen.hip.host_lane_loops import LaneLoops, lane_loops
+from genrw.codegen.hip.identifiers import KEPT
 from genrw.codegen.hip.printer import KernelSource
+from genrw.codegen.hip.statement_text import StatementText
+from genrw.codegen.kernel_ir.kernel import Statement
 from genrw.codegen.runtime.host import HostKernel, compile_host
 from genrw.measure.cases import suite
 
@@ -63,22 +67,17 @@ struct argmax {
 _WAVE = "GEN_WAVE_SIZE"
 
 
-def plain(text: str) -> Line:
-    """A statement of each lane."""
-    return Line(1, text)
+Body = Sequence[Statement]
 
 
-def value(type_: str, name: str, text: str, meets: str = "") -> Line:
-    """A constant of each lane; lanes of the "wave" or the "block" meet where it is made."""
-    return Line(1, f"const {type_} {name} = {text};", Variable(name, type_, text, constant=True), meets)
+def straight(body: Body) -> list[str]:
+    """The lines of a body as one lane runs them."""
+    return [*StatementText(WrittenText(body), {}).lines(resolved(body), 1)]
 
 
-def memory(type_: str, name: str, count: object) -> Line:
-    """Workgroup memory."""
-    return Line(1, f"GEN_LDS({type_}, {name}, {count});", shared=True)
-
-
-BARRIER = Line(1, "gen::barrier();", meets="block")
+def in_lane_loops(body: Body) -> LaneLoops:
+    """A body as loops over lanes."""
+    return lane_loops(resolved(body), WrittenText(body), {})
 
 
 def gpu_text(block: int, name: str, parameters: str, body: Body) -> str:
@@ -93,7 +92,7 @@ def compile_body(
     """A kernel compiled for the host, as loops over its lanes if these are several."""
     text, in_loops = gpu_text(block, name, parameters, body), block > 1
     if in_loops:
-        loops = lane_loops(body)
+        loops = in_lane_loops(body)
         members, lines = " ".join(loops.members), "\n".join(loops.lines)
         text = f"struct {name}_lanes {{ {members} }};\n"
         text += f"GEN_KERNEL({block}) {name}({name}_lanes& {KEPT}, {parameters})\n{{\n{lines}\n}}\n"
@@ -104,11 +103,10 @@ def compile_body(
 ROW_PARAMETERS = "const float* __restrict__ x, float* __restrict__ y, gen::int64* __restrict__ at, int n"
 
 
-def row_sum(block: int, items: int) -> list[Line]:
+def row_sum(block: int, items: int) -> list[Statement]:
     """The sum and the place of the greatest element of a row of n <= block * items, one row per workgroup."""
     waves = f"(({block} + {_WAVE} - 1) / {_WAVE})"
     place_of = f"const int k = lane + i * {block}; own[i] = k < n ? place{{values[i], k}} : argmax::identity();"
-    own = Variable("own", f"gen::array<place, {items}>")
     return [
         memory("float", "sums", waves),
         memory("place", "places", waves),
@@ -121,9 +119,8 @@ def row_sum(block: int, items: int) -> list[Line]:
         value("float", "lane_sum", "gen::lane_reduce<sum>(values)"),
         value("float", "wave_sum", f"gen::dpp_reduce<sum, {_WAVE}>(lane_sum)", "wave"),
         value("float", "total", f"gen::reduce_waves<sum, {waves}>(wave_sum, sums)", "block"),
-        Line(1, f"{own.type} own;", own),
-        plain("GEN_UNROLL"),
-        plain(f"for (int i = 0; i < {items}; i++) {{ {place_of} }}"),
+        array(f"gen::array<place, {items}>", "own"),
+        plain(f"GEN_UNROLL\nfor (int i = 0; i < {items}; i++) {{ {place_of} }}"),
         value("place", "lane_best", "gen::lane_reduce<argmax>(own)"),
         value("place", "wave_best", f"gen::dpp_reduce<argmax, {_WAVE}>(lane_best)", "wave"),
         value("place", "best", f"gen::reduce_waves<argmax, {waves}>(wave_best, places)", "block"),

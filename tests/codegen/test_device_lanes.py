@@ -7,19 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from device_kernels import (
-    BARRIER,
-    MONOIDS,
-    ROW_PARAMETERS,
-    compile_body,
-    gpu_text,
-    memory,
-    plain,
-    row_sum,
-    value,
-)
+from device_kernels import MONOIDS, ROW_PARAMETERS, compile_body, gpu_text, row_sum
+from written_kernels import BARRIER, SUM, loop, memory, plain, sum_of, value
 
-from genrw.codegen.hip.host_lane_loops import Line, Loop, Variable
 from genrw.codegen.runtime.host import HostKernel, compile_host
 from genrw.grammar.diagnostics import GenrwError
 
@@ -117,23 +107,21 @@ def test_another_compiler() -> None:
 def test_lanes_meet_in_a_loop(steps: int) -> None:
     """The loop goes around those over lanes; variables from before it, in it and for after it live on."""
     rotated = f"tile[(gen::local_id() + 1) % {BLOCK}]"
-    total = Variable("total", "float", "0.0f")
-    head = (Line(1, f"for (int step = 0; step < {steps}; ++step) {{"),)
     turn = (
-        Line(2, "const float sent = total + own;", Variable("sent", "float", "total + own", constant=True)),
-        Line(2, "tile[gen::local_id()] = sent;"),
-        Line(2, BARRIER.text, meets="block"),
-        Line(2, f"total = {rotated} + sent * step;"),
-        Line(2, BARRIER.text, meets="block"),
+        value("float", "sent", "total + own"),
+        plain("tile[gen::local_id()] = sent;"),
+        BARRIER,
+        plain(f"total = {rotated} + sent * step;"),
+        BARRIER,
     )
     body = [
         memory("float", "tile", BLOCK),
         value("float", "own", "x[gen::global_id()]"),
-        Line(1, "float total = 0.0f;", total),
-        Loop(head, turn),
+        sum_of("total"),
+        loop("step", steps, *turn),
         plain("y[gen::global_id()] = total + own;"),
     ]
-    kernel = compile_body(32, BLOCK, "rotate", "const float* x, float* y", body)
+    kernel = compile_body(32, BLOCK, "rotate", "const float* x, float* y", body, SUM)
     x = np.random.default_rng(4).integers(-9, 9, (3, BLOCK)).astype(np.float32)
     want = np.zeros_like(x)
     for step in range(steps):
@@ -267,15 +255,15 @@ def test_lanes_meet_where_the_printer_does_not_know(what: str) -> None:
 @pytest.mark.parametrize("in_loops", [True, False])
 def test_ids(in_loops: bool) -> None:
     body = [
-        Line(1, "int* at = out + gen::global_id() * 8;"),
-        Line(1, "at[0] = gen::workgroup_id();"),
-        Line(1, "at[1] = gen::local_id();"),
-        Line(1, "at[2] = gen::workgroup_size();"),
-        Line(1, "at[3] = gen::lane_id();"),
-        Line(1, "at[4] = gen::wave_id();"),
-        Line(1, "at[5] = gen::global_id();"),
-        Line(1, "at[6] = gen::global_id64() == gen::global_id();"),
-        Line(1, "at[7] = gen::lane_reduce<total>(gen::array<int, 5>{1, 2, 3, 4, gen::local_id()});"),
+        plain("int* at = out + gen::global_id() * 8;"),
+        plain("at[0] = gen::workgroup_id();"),
+        plain("at[1] = gen::local_id();"),
+        plain("at[2] = gen::workgroup_size();"),
+        plain("at[3] = gen::lane_id();"),
+        plain("at[4] = gen::wave_id();"),
+        plain("at[5] = gen::global_id();"),
+        plain("at[6] = gen::global_id64() == gen::global_id();"),
+        plain("at[7] = gen::lane_reduce<total>(gen::array<int, 5>{1, 2, 3, 4, gen::local_id()});"),
     ]
     total = """
 struct total {

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from device_kernels import BARRIER, memory, plain, suite_kernels, value
-
-from genrw.codegen.hip.host_lane_loops import Line, Loop, Variable, lane_loops, straight
+from device_kernels import in_lane_loops, straight, suite_kernels
+from written_kernels import BARRIER, loop, memory, plain, sum_of, value
 
 WAVE = value("float", "w", "gen::dpp_reduce<sum, 64>(v)", "wave")
 BLOCK = value("float", "b", "gen::reduce_waves<sum, 4>(w, lds)", "block")
@@ -23,7 +22,7 @@ BODY = [
 
 def test_what_runs_where() -> None:
     assert straight(BODY)[1:3] == ["    GEN_LDS(float, lds, 4);", "    const float unused = v * 2;"]
-    made = lane_loops(BODY)
+    made = in_lane_loops(BODY)
     assert made.members == ("gen::lanes<float> w_;", "gen::lanes<float> b_;", "gen::lanes<float> v_;")
     assert (
         "\n".join(made.lines)
@@ -49,22 +48,18 @@ def test_what_runs_where() -> None:
 
 
 def test_a_loop_without_meetings_is_a_lane_s_own() -> None:
-    loop = Loop((Line(1, "for (;;) {"),), (Line(2, "x += 1;"),))
-    made = lane_loops([loop, BARRIER])
+    made = in_lane_loops([loop("j", 2, plain("x += 1;")), BARRIER])
     assert [line.strip() for line in made.lines] == [
-        *("GEN_WAVES {", "GEN_LANES {", "for (;;) {", "x += 1;", "}", "}", "}", "// gen::barrier();")
+        *("GEN_WAVES {", "GEN_LANES {", "for (int j = 0; j < 2; ++j) {", "x += 1;", "}", "}", "}", "// gen::barrier();")
     ]
 
 
 def test_a_loop_with_meetings_goes_around() -> None:
-    inner = Loop(
-        (Line(2, "for (int j = 0; j < 2; ++j) {"),), (Line(3, "t += j;"), Line(3, BARRIER.text, meets="block"))
-    )
-    outer = Loop((Line(1, "for (int i = 0; i < 3; ++i) {"),), (inner,))
-    made = lane_loops([Line(1, "int t = 0;", Variable("t", "int", "0")), outer, plain("y[0] = t;")])
-    assert made.members == ("gen::lanes<int> t_;",)
+    inner = loop("j", 2, plain("t += j;"), BARRIER)
+    made = in_lane_loops([sum_of("t"), loop("i", 3, inner), plain("y[0] = t;")])
+    assert made.members == ("gen::lanes<sum_float::acc> t_;",)
     text = "\n".join(made.lines)
-    assert "            int& t = gen_kept.t_[gen_lane] = 0;" in text
+    assert "            sum_float::acc& t = gen_kept.t_[gen_lane] = sum_float::identity();" in text
     assert re.findall(r"for|GEN_WAVES", text) == ["GEN_WAVES", "for", "for", "GEN_WAVES", "GEN_WAVES"]
     assert text.count("            auto& t = gen_kept.t_[gen_lane];") == 2
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
-from genrw.codegen.hip.placement import Placed, Placement, last_use
-from genrw.codegen.hip.spill import held_elements
+from genrw.codegen.kernel_ir.placement import Placed, Placement, last_use
+from genrw.codegen.kernel_ir.spill import held_elements
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.library.library import Library
 

@@ -1,4 +1,4 @@
-"""Value ranges of the indices of a kernel as extracted, and the C++ types that hold them."""
+"""Value ranges of the indices of a kernel as extracted, and the types that hold them."""
 
 from __future__ import annotations
 
@@ -59,6 +59,6 @@ def _declared(
     return found
 
 
-def index_type(facts: Mapping[str, int]) -> str:
-    """int where a proof says that it suffices, else long long."""
-    return "int" if facts["lo"] >= -_INT32 and facts["hi"] < _INT32 else "long long"
+def index_dtype(facts: Mapping[str, int]) -> str:
+    """32 bits where a proof says that they suffice, else 64."""
+    return "int32" if facts["lo"] >= -_INT32 and facts["hi"] < _INT32 else "int64"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from genrw.codegen.hip.placement import Placed
+from genrw.codegen.kernel_ir.placement import Placed
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.library.library import Library
 

@@ -1,0 +1,276 @@
+"""Expressions of kernels as HIP C++: each operator's own text (`emit`), or its `means` as C++."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from genrw.codegen.hip.monoid_text import cpp_type, struct_name
+from genrw.codegen.hip.trust import Vetting
+from genrw.codegen.kernel_ir.expressions import monoid_of
+from genrw.codegen.kernel_ir.kernel import (
+    Apply,
+    Constant,
+    Expression,
+    Folded,
+    Kernel,
+    LaterStep,
+    Made,
+    Monoid,
+    Use,
+    ValueType,
+    Variable,
+)
+from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.ir.nodes import Node
+from genrw.engine.ir.types import Type
+from genrw.engine.language.cpp_expr import TypeWord, cpp_expr, cpp_number
+from genrw.engine.language.emit_text import emit_text
+from genrw.engine.language.expr_walk import substitute
+from genrw.engine.library.library import Library, Operator
+from genrw.grammar.diagnostics import error
+from genrw.grammar.expr_tree import Const, Expr, IfElse, Name
+from genrw.grammar.rw_tree import PRECEDENCES
+
+SHARE_VARIABLE = "i"
+"""The counter of loops over a share."""
+_INDICES = {"int32": "int", "int64": "long long"}
+
+
+class Text(str):
+    """C++ text with its precedence, and the members of the value that it stands for."""
+
+    precedence: str
+    about: Mapping[str, Any]
+
+    def __new__(cls, text: str, precedence: str = "atom", about: Mapping[str, Any] | None = None) -> Text:
+        made = super().__new__(cls, text)
+        made.precedence, made.about = precedence, about or {}
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.about[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def monoid_name(monoid: Monoid) -> str:
+    """The struct of a monoid."""
+    return struct_name(monoid.name, monoid.dtype)
+
+
+class ExpressionText:
+    """Prints expressions of a kernel, whose variables have `names`. `computed` collects the nodes whose values the texts
+    compute. `vetting` looks at the texts of operators, if it is given."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        library: Library,
+        target: Mapping[str, Any],
+        names: Mapping[Variable, str],
+        vetting: Vetting | None = None,
+        allowed: frozenset[str] = frozenset(),
+    ) -> None:
+        self.kernel, self.library, self.target, self.names = kernel, library, target, names
+        self.vetting, self.allowed = vetting, allowed
+        self.computed: list[Node] = []
+        self._printed: dict[Apply, tuple[Text, list[Node]]] = {}
+
+    def renamed(self, names: Mapping[Variable, str]) -> ExpressionText:
+        """The same, with other names for some variables. What operators say was looked at under the first names."""
+        return ExpressionText(self.kernel, self.library, self.target, {**self.names, **names})
+
+    def type_text(self, type_: ValueType, element: bool = False) -> str:
+        """The C++ type of a variable, or of an `element` of it."""
+        one = _INDICES[type_.dtype] if type_.sort == "index" else cpp_type(type_.dtype)
+        return one if element or not type_.size else f"gen::array<{one}, {type_.size}>"
+
+    def text(self, expression: Expression) -> Text:
+        """The C++ of an expression that stands alone."""
+        match expression:
+            case Apply():
+                return self._applied(expression)
+            case Folded():
+                self.computed.append(expression.node)
+                return Text(self.names[expression.accumulator])
+            case LaterStep():
+                return self._later(expression)
+            case _:
+                return self.operand(expression, "cond")
+
+    def operand(self, expression: Expression, outer: str) -> Text:
+        """How a user writes an operand; in parentheses where the user's operator binds more tightly."""
+        match expression:
+            case Constant(node):
+                value = node.attribute("value")
+                text = str(value) if node.type.sort == "index" else cpp_number(value, node.type.dtype)
+                precedence = "unary" if text.startswith("-") else "atom"
+                return _closed(Text(text, precedence, self._about(node)), outer)
+            case Apply(node):
+                made, about = self._applied(expression), self._about(node)
+                regroups = node.type.sort == "index" and self.library.operator(node.op).decl.commutative
+                alike = regroups and made.precedence == outer
+                return Text(made, "atom", about) if alike else _closed(Text(made, made.precedence, about), outer)
+            case Use(variable, node, element):
+                name = self.names[variable]
+                if element:
+                    return Text(f"{name}[{SHARE_VARIABLE}]", "atom", self._about(node))
+                whole = f"gen::whole({name})" if variable in self.kernel.spills else name
+                return Text(whole, "atom", self._about(node))
+            case Made():
+                return Text("")
+            case _:
+                return self.text(expression)
+
+    def _later(self, step: LaterStep) -> Text:
+        later = f"{self.names[step.counter]} + {step.by}"
+        return Text(later) if step.last is None else Text(f"gen::min({later}, {step.last})")
+
+    def _about(self, node: Node) -> dict[str, Any]:
+        type_: Type = node.type
+        about: dict[str, Any] = {
+            "size": type_.size,
+            "lens": type_.lens,
+            "type": type_.dtype,
+            "elements": type_.elements,
+        }
+        return {**about, **self.kernel.ranges.get(id(node), {})}
+
+    # ---- operators
+
+    def _applied(self, apply: Apply) -> Text:
+        """The C++ of an operator and its operands, made once: what was measured is printed."""
+        if apply not in self._printed:
+            before, self.computed = self.computed, []
+            self._printed[apply] = self._operation(apply), self.computed
+            self.computed = before
+        text, computed = self._printed[apply]
+        self.computed += computed
+        return text
+
+    def _operation(self, apply: Apply) -> Text:
+        node = apply.node
+        self.computed.append(node)
+        operator = self.library.operator(node.op)
+        if operator.decl.emit is None:
+            return self._from_meaning(operator, apply)
+        # Text that binds like an atom is a call or a subscript, whose operands need no parentheses.
+        outer = "cond" if operator.decl.precedence in (None, "atom") else operator.decl.precedence
+        env = {
+            **self._attribute_texts(node),
+            **{
+                operator.operand(i).name: self._typed(o, operator, outer)
+                for i, o in enumerate(apply.operands)
+                if operator.variadic is None or i < len(operator.fixed)
+            },
+            "result": self.names.get(apply.result, "") if apply.result is not None else "",
+            "type": cpp_type(node.type.dtype) if node.type.dtype else "",
+            "share": SHARE_VARIABLE,
+            "target": self.target,
+            **self._spill_texts(apply.result),
+        }
+        text = Text(emit_text(operator.decl, env), operator.decl.precedence or "atom")
+        if self.vetting is not None:
+            self.vetting.emitted(operator.decl, text, self.allowed)
+        return _rounded(operator, node, text)
+
+    def _spill_texts(self, result: Variable | None) -> dict[str, str]:
+        """What a read says of elements that registers do not hold: how many they do hold, and where the others go."""
+        spill = self.kernel.spills.get(result) if result is not None else None
+        if spill is None:
+            return {"held": "", "rest": ""}
+        return {"held": f", {spill.held}, {self.kernel.block}", "rest": f", {self.names[spill.memory]}"}
+
+    def _typed(self, operand: Expression, operator: Operator, outer: str) -> Text:
+        """An operand; pointwise operators take half and bf16 as float, but those that compute nothing of them."""
+        compute = None if isinstance(operand, LaterStep) else _compute_type(_node(operand).type)
+        if operator.role != "pointwise" or compute is None or _as_stored(operator):
+            return self.operand(operand, outer)
+        text = self.operand(operand, "cond")
+        return Text(f"{compute}({text})", "atom", text.about)
+
+    def _from_meaning(self, operator: Operator, apply: Apply) -> Text:
+        """A pointwise operator's `means` as C++."""
+        node = apply.node
+        if operator.decl.means is None or operator.role != "pointwise":
+            raise error(f"`{operator.name}` has no `emit`, so it cannot be printed", operator.decl.name_span)
+        dtype = node.type.dtype
+        operand_types = [o.type.dtype for o in node.operands]
+        compute = DTYPES[operand_types[0] if operand_types and dtype == "bool" else dtype].compute
+        names: dict[str, str] = {
+            operator.operand(i).name: self._typed(o, operator, "cond") for i, o in enumerate(apply.operands)
+        }
+        numbers = {k: Const(v) for k, v in node.attributes if isinstance(v, (int, float)) and k not in names}
+        # Words but for types have no value in C++, and a program may have chosen them.
+        names |= {k: TypeWord(v) for k, v in node.attributes if k not in names and v in DTYPES}
+        types = {operator.operand(i).name: DTYPES[t].compute for i, t in enumerate(operand_types)}
+        means = substitute(operator.decl.means, numbers)
+        text, precedence = cpp_expr(means, names, compute, types, result=DTYPES[dtype].compute)
+        return _rounded(operator, node, Text(text, precedence))
+
+    def _attribute_texts(self, node: Node) -> dict[str, Any]:
+        operator = self.library.operator(node.op)
+        texts: dict[str, Any] = {}
+        for name, value in node.attributes:
+            kind = operator.attributes[name].type
+            if kind == "monoid":
+                texts[name] = monoid_name(monoid_of(node, self.library))
+            elif kind == "shape":
+                texts[name] = (cpp_type(value[0]), *value[1:])
+            elif isinstance(value, bool):
+                texts[name] = _Truth("true" if value else "false")
+            else:
+                texts[name] = value
+        return texts
+
+
+class _Truth(str):
+    """A truth value as C++ has it, which chooses in a template as it should."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return self == "true"
+
+
+def _node(expression: Expression) -> Node:
+    assert isinstance(expression, Apply | Constant | Folded | Made | Use)
+    return expression.node
+
+
+def _compute_type(type_: Type) -> str | None:
+    """The type to convert to before computing; None where values are computed as they are."""
+    if not type_.dtype or "." in type_.dtype:
+        return None
+    dtype = DTYPES[type_.dtype]
+    return dtype.compute if dtype.compute != dtype.name else None
+
+
+def _as_stored(operator: Operator) -> bool:
+    """Does the operator take its operands as they are: to convert them to a type of its choice, or to choose one?"""
+    converts = operator.result_sort is None and operator.result_dtype in operator.attributes
+    return converts or _chooses(operator.decl.means)
+
+
+def _chooses(means: Expr | None) -> bool:
+    """Is the value one operand or another, as a third one says?"""
+    return isinstance(means, IfElse) and all(
+        isinstance(e, Name) for e in (means.condition, means.then, means.otherwise)
+    )
+
+
+def _rounded(operator: Operator, node: Node, text: Text) -> Text:
+    if operator.role != "pointwise" or _compute_type(node.type) is None or _as_stored(operator):
+        return text
+    return Text(f"{cpp_type(node.type.dtype)}({text})", "atom")
+
+
+def _closed(text: Text, outer: str) -> Text:
+    """The text, in parentheses unless it binds more tightly than the operator around it."""
+    if text.precedence == "atom" or PRECEDENCES.index(text.precedence) < PRECEDENCES.index(outer):
+        return text
+    if outer == "cond" and text.precedence != "cond":
+        return text
+    return Text(f"({text})", "atom", text.about)

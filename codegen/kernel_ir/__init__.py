@@ -1,0 +1,1 @@
+"""Kernels between the last term and printed text: statements over variables, and the passes that make and change them."""

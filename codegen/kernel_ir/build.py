@@ -1,0 +1,271 @@
+"""From a program of the last stage to a kernel of the IR.
+
+`placement` says where each value is computed, `recompute` what is computed again, `spill` what registers leave to workgroup
+memory, `pipelining` what a loop does ahead of time, `keeping` what has a variable. This module writes it down as statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
+from math import inf, prod
+from typing import Any
+
+from genrw.codegen.kernel_ir.expressions import Expressions, adds_itself, monoid_of
+from genrw.codegen.kernel_ir.keeping import is_kept, may_inline
+from genrw.codegen.kernel_ir.kernel import (
+    Accumulate,
+    Allocate,
+    Argument,
+    Buffer,
+    Effect,
+    Expression,
+    IfStep,
+    Kernel,
+    LaterStep,
+    Let,
+    Loop,
+    Meeting,
+    Spill,
+    Start,
+    Statement,
+    Table,
+    Update,
+    ValueType,
+    Variable,
+    Walk,
+)
+from genrw.codegen.kernel_ir.pipelining import Ahead, ahead_of_time
+from genrw.codegen.kernel_ir.placement import Pass, Placed, Placement, place
+from genrw.codegen.kernel_ir.ranges import index_ranges
+from genrw.codegen.kernel_ir.recompute import recomputed
+from genrw.codegen.kernel_ir.share_loops import ShareLoops
+from genrw.codegen.kernel_ir.spill import choose_rest
+from genrw.codegen.kernel_ir.variables import Variables
+from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.ir.nodes import Module, Node
+from genrw.engine.library.library import Library
+
+_STEP = ValueType("int32", sort="index")
+
+
+def build_kernel(module: Module, library: Library, context: Mapping[str, Any]) -> Kernel:
+    """The kernel of a module at the last stage, in which each value has a variable."""
+    block = library.launch_entry(module.schedule, "block", 1)
+    resident = library.launch_entry(module.schedule, "resident", 0)
+    held = library.launch_entry(module.schedule, "held", 0)
+    registers = float(context["target"].values.get("registers", inf)) / (block * max(resident, 1))
+    placement = recomputed(place(module, library), library, registers, held)
+    ranges = index_ranges(module, library, context)
+    variables = Variables(library, ranges)
+    arguments = _arguments(module, library, variables)
+    variables.add_values(placement.nodes, is_kept)
+    spills = _spills(placement, library, variables, held, block)
+    buffers = _buffers(placement, library, variables, sum(_bytes(v, s.count) for v, s in spills.items()))
+    body = _Body(library, placement, variables, buffers).statements()
+    return Kernel(
+        module.target,
+        arguments,
+        tuple(variables.all),
+        _tables(placement, library, variables),
+        tuple(buffers.values()),
+        spills,
+        body,
+        library.launch_entry(module.schedule, "grid", 1),
+        block,
+        int(context["target"].member("wave_size")),
+        resident,
+        tuple(dict.fromkeys(p.node.op for p in placement.nodes)),
+        ranges,
+    )
+
+
+def _arguments(module: Module, library: Library, variables: Variables) -> tuple[Argument, ...]:
+    written = {id(n.operands[library.part(n.op, 0)]) for n in module.nodes if library.role(n.op) == "write"}
+    return tuple(Argument(variables.add_parameter(p), p, id(p) in written) for p in module.parameters)
+
+
+def _spills(
+    placement: Placement, library: Library, variables: Variables, held: int, block: int
+) -> dict[Variable, Spill]:
+    """What arrays leave to workgroup memory."""
+    by_id = {id(p.node): p.node for p in placement.nodes}
+    spills: dict[Variable, Spill] = {}
+    for node, part in choose_rest(placement.nodes, library, held, block).items():
+        array = variables.of(by_id[node])
+        memory = variables.new(Variable(ValueType(array.type.dtype, sort="buffer"), None, array, "rest"))
+        spills[array] = Spill(memory, part.held, part.offset, part.count)
+    return spills
+
+
+def _bytes(array: Variable, count: int) -> int:
+    return count * DTYPES[array.type.dtype].itemsize
+
+
+def _buffers(placement: Placement, library: Library, variables: Variables, begin: int) -> dict[int, Buffer]:
+    """The workgroup memory that nodes reserve, by their identities; the first of it lies behind what is kept of arrays."""
+    nodes = [p.node for p in placement.nodes if library.role(p.node.op) == "alloc"]
+    sizes = [prod(n.type.lens) * sum(DTYPES[f].itemsize for f in _fields(n.type.dtype, library)) for n in nodes]
+    offsets = accumulate(sizes, initial=begin)
+    return {
+        id(n): Buffer(variables.of(n), n.type.elements, size, offset)
+        for n, size, offset in zip(nodes, sizes, offsets, strict=False)
+    }
+
+
+def _fields(dtype: str, library: Library) -> list[str]:
+    """The types of what an element is made of."""
+    monoid, _, element = dtype.rpartition(".")
+    if not monoid:
+        return [element]
+    return [element if d == "T" else d for _, d in library.monoids[monoid].carry] or [element]
+
+
+def _tables(placement: Placement, library: Library, variables: Variables) -> tuple[Table, ...]:
+    tables = []
+    for node in (p.node for p in placement.nodes if p.node.op == library.boundary("constant").name):
+        elements = node.attribute("value")
+        values = elements if isinstance(elements, tuple) else (elements,) * node.type.elements
+        tables.append(Table(variables.of(node), values))
+    return tuple(tables)
+
+
+class _Body:
+    """Writes the statements of a kernel. `after` holds what has to follow a node's statement, by its identity."""
+
+    def __init__(
+        self, library: Library, placement: Placement, variables: Variables, buffers: Mapping[int, Buffer]
+    ) -> None:
+        self.library, self.placement, self.variables, self.buffers = library, placement, variables, buffers
+        self.expressions = Expressions(library, variables)
+        self.shares = ShareLoops(library, placement, variables, self.expressions)
+        self.accumulators: dict[int, Variable] = {}
+        self.after: dict[int, Callable[[], list[Statement]]] = {}
+        self.unwritten = {library.boundary(part).name for part in ("input", "constant", "scalar", "number")}
+
+    def statements(self) -> tuple[Statement, ...]:
+        """Those of all slots in turn."""
+        nodes, passes = self.placement.nodes, {2 * p.number + 1: p for p in self.placement.passes}
+        made: list[Statement] = []
+        for slot in sorted({p.slot for p in nodes} | set(passes)):
+            items = [p for p in nodes if p.slot == slot]
+            if slot not in passes:
+                made += self._slot(items)
+                continue
+            folds = [p for p in nodes if p.folds_loop and p.slot == slot + 1]
+            made += [self._start(fold) for fold in folds]
+            made += self._pass(passes[slot], [p for p in items if p.node is not passes[slot].leaf], folds)
+        return tuple(made)
+
+    # ---- loops over the steps of a row
+
+    def _pass(self, this: Pass, inside: Sequence[Placed], folds: Sequence[Placed]) -> list[Statement]:
+        ahead = ahead_of_time(inside)
+        counter = self.variables.of(this.leaf)
+        if ahead is None:
+            return [Loop(Walk.STEPS, this.extent, this.unroll, tuple(self._slot(inside, folds)), counter)]
+        self.expressions.handed_on = ahead.handed_on
+        first = self._first_steps(this, ahead)
+        body = tuple(self._working_ahead(this, ahead, folds))
+        return [first, Loop(Walk.STEPS, this.extent, this.unroll, body, counter)]
+
+    def _first_steps(self, this: Pass, ahead: Ahead) -> Statement:
+        """What has to be done before the loop, since it is always some steps ahead."""
+        early = self.variables.new(Variable(_STEP, "early"))
+        with self.variables.at_step(this.leaf, early, (*ahead.values, *ahead.effects), "early"):
+            body = (*self._slot(ahead.values), *self._slot(ahead.effects))
+        return Loop(Walk.FIRST_STEPS, ahead.steps, 0, body, early)
+
+    def _working_ahead(self, this: Pass, ahead: Ahead, folds: Sequence[Placed]) -> list[Statement]:
+        """A loop's body: what is read for a later step is read first and written at the end; what needs no registers is
+        fetched as soon as lanes have met, for then the memory is free."""
+        counter, later = self.variables.of(this.leaf), self.variables.new(Variable(_STEP, "next"))
+        reads = any(self.library.role(p.node.op) == "read" for p in ahead.values)
+        step = LaterStep(counter, ahead.steps)
+        body: list[Statement] = [Let(LaterStep(counter, ahead.steps, this.extent - 1) if reads else step, later)]
+        with self.variables.at_step(this.leaf, later, (*ahead.values, *ahead.effects), "next"):
+            body += self._slot(ahead.values)
+            writes = [p for p in ahead.effects if self.library.role(p.node.op) == "write"]
+            effects: list[Statement] = [IfStep(step, this.extent, tuple(self._slot(writes)))]
+            effects += self._slot([p for p in ahead.effects if p not in writes])
+        if not reads:
+            self.after[id(ahead.filled.node)] = lambda: effects
+        return [*body, *self._slot(ahead.others, folds), *(effects if reads else ())]
+
+    # ---- single values and loops over a share
+
+    def _slot(self, items: Sequence[Placed], folds: Sequence[Placed] = ()) -> list[Statement]:
+        """Single values and share loops in turn, level by level."""
+        top = max([p.level for p in items] + [self._fold_level(f) for f in folds], default=0)
+        made: list[Statement] = []
+        for level in range(top + 1):
+            for item in items:
+                if item.level == level and not item.wide:
+                    made += self._single(item)
+            ending = [f for f in folds if self._fold_level(f) == level]
+            of_elements = [(f, self._accumulator(f)) for f in ending if self._folds_elements(f)]
+            made += self.shares.loops([p for p in items if p.level == level and p.wide], of_elements)
+            made += [self._accumulate(f) for f in ending if not self._folds_elements(f)]
+        return made
+
+    def _single(self, item: Placed) -> list[Statement]:
+        node = item.node
+        if node.op in self.unwritten:
+            return []
+        if item.folds_loop:
+            return [] if node.type.size else [self._let(item, self.expressions.folded(item, self._accumulator(item)))]
+        role, memory = self.library.role(node.op), self._memory(node)
+        if role == "alloc":
+            return [Allocate(self.expressions.apply(item, result=memory), self.buffers[id(node)])]
+        if node.type.sort == "effect" or self.variables.is_state(node):
+            effect = Effect(self.expressions.apply(item, result=memory), self._meeting(node))
+            return [effect, *self.after.pop(id(node), list)()]
+        return [self._let(item, self.expressions.apply(item, result=memory))]
+
+    def _memory(self, node: Node) -> Variable | None:
+        return None if node.type.sort == "effect" else self.variables.of(node)
+
+    def _let(self, item: Placed, value: Expression) -> Statement:
+        inline = may_inline(item, self.library, self.expressions.handed_on)
+        return Let(value, self.variables.of(item.node), inline, self._meeting(item.node))
+
+    def _meeting(self, node: Node) -> Meeting:
+        operator = self.library.operator(node.op)
+        return Meeting(operator.decl.role_parts[0]) if operator.role == "sync" else Meeting.NOBODY
+
+    # ---- folds over a loop
+
+    def _fold_level(self, fold: Placed) -> int:
+        """The level behind which a fold takes its operands: all of them as a whole, if it adds by itself."""
+        if not adds_itself(fold.node, self.library):
+            return fold.operands[0].level
+        return max(o.level + o.wide for o in fold.operands)
+
+    def _folds_elements(self, fold: Placed) -> bool:
+        """Is a fold made in a share loop, element by element?"""
+        return fold.operands[0].wide and not adds_itself(fold.node, self.library)
+
+    def _accumulator(self, fold: Placed) -> Variable:
+        """The variable that a pass loop folds into: the result's own where each element of the share has one."""
+        own = self.variables.of(fold.node)
+        if fold.node.type.size:
+            return own
+        if id(fold) not in self.accumulators:
+            monoid = monoid_of(fold.node, self.library)
+            type_ = ValueType(f"{monoid.name}.{monoid.dtype}", fold.operands[0].node.type.size)
+            self.accumulators[id(fold)] = self.variables.new(Variable(type_, None, own, "acc"))
+        return self.accumulators[id(fold)]
+
+    def _start(self, fold: Placed) -> Statement:
+        counted = fold if adds_itself(fold.node, self.library) else fold.operands[0]
+        return Start(self._accumulator(fold), monoid_of(fold.node, self.library), counted.node.type.size)
+
+    def _accumulate(self, fold: Placed) -> Statement:
+        """One turn's part of a fold that is not made in a loop over a share."""
+        accumulator, operand = self._accumulator(fold), fold.operands[0]
+        if adds_itself(fold.node, self.library):
+            meets = Meeting.NOBODY if operand.node.type.sort == "buffer" else Meeting.WAVE
+            return Update(self.expressions.apply(fold, result=self.variables.of(fold.node)), accumulator, meets)
+        value = self.expressions.operand(operand, inside=False)
+        monoid = monoid_of(fold.node, self.library)
+        return Accumulate(value, accumulator, monoid, elements=operand.node.type.size)

@@ -1,0 +1,49 @@
+"""Which values have a variable of their own: arrays that are needed outside of the loop that makes them, values of several
+users, and what may be written into its only user."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from genrw.codegen.kernel_ir.kernel import Inline
+from genrw.codegen.kernel_ir.placement import Placed, loops_that_need
+from genrw.engine.ir.nodes import Node
+from genrw.engine.library.library import Library
+
+
+def is_kept(item: Placed, handed_on: Set[int] = frozenset()) -> bool:
+    """Is an element-wise value needed outside its own share loop? Those `handed_on` wait for a later step."""
+    if not item.wide or item.cheap or item.node.type.sort == "effect":
+        return False
+    if id(item) in handed_on:
+        return True
+    beside = {(item.slot, item.level)}
+    return any(u.takes_whole for u in item.users) or not loops_that_need(item) <= beside
+
+
+def is_step(node: Node, library: Library) -> bool:
+    """Is the node the counter of a pass loop?"""
+    operator = library.operator(node.op)
+    return operator.role == "index_leaf" and bool(operator.decl.role_parts)
+
+
+def may_inline(item: Placed, library: Library, handed_on: Set[int]) -> Inline:
+    """May the value be written into its user, without a variable?"""
+    node, role = item.node, library.role(item.node.op)
+    meets = any(library.role(u.node.op) == "sync" for u in item.users)
+    if id(item) in handed_on or is_step(node, library) or meets:
+        return Inline.NO
+    if role in ("read", "sync", "fold", "alloc") or item.folds_loop or len(item.users) != 1:
+        return Inline.ALWAYS if role == "index_leaf" and not item.wide else Inline.NO
+    return Inline.SHORT if _stands_beside(item, item.users[0]) else Inline.NO
+
+
+def _stands_beside(item: Placed, user: Placed) -> bool:
+    """Would the value be computed as often, and the program's name for it not be lost, if its user's line had it?"""
+    node = item.node
+    together = user.wide and (item.cheap or (item.slot, item.level) == (user.slot, user.level))
+    if user.loop != item.loop or (item.wide and not together):
+        return False
+    if node.type.sort != "index" and (node.name is not None or (user.wide and not item.wide)):
+        return False
+    return not (user.folds_loop or (node.type.size and (user.gathers or not item.wide)))

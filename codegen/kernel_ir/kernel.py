@@ -1,0 +1,442 @@
+"""The kernel IR: a kernel as statements over variables, for any target language.
+
+The builder makes it of a program of the last stage, passes change it, printers print it. An expression applies an operator to
+expressions; what the operator means, and how a language writes it, stands in its declaration. A variable is known by its
+identity: printers give it a name that their language allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, Self
+
+from genrw.engine.ir.nodes import Node
+
+
+@dataclass(frozen=True)
+class ValueType:
+    """What a variable holds: elements of type `dtype`, `size` of them, one where `size` is 0. `dtype` is an element type, or
+    `monoid.dtype` for accumulators; `sort` is that of the program's type, "index" for whole numbers of the kernel's own."""
+
+    dtype: str
+    size: int = 0
+    sort: str = "scalar"
+
+
+class Scope(Enum):
+    """Where a variable's name is known."""
+
+    LANE = "lane"
+    ARGUMENT = "argument"
+    FILE = "file"
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """A variable. It is to be called `name`; if it has none, or the name that `base` got, after `base`, with the `suffix`."""
+
+    type: ValueType
+    name: str | None = None
+    base: Variable | None = None
+    suffix: str = ""
+    scope: Scope = Scope.LANE
+
+
+# ---- expressions
+
+
+@dataclass(frozen=True, eq=False)
+class Expression:
+    """What computes a value."""
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        """The expressions that it is made of."""
+        return ()
+
+    @property
+    def own_variables(self) -> tuple[Variable, ...]:
+        """The variables that it names itself."""
+        return ()
+
+    def with_operands(self, operands: tuple[Expression, ...]) -> Self:
+        """The same of other expressions."""
+        assert not operands
+        return self
+
+    @property
+    def variables(self) -> Iterator[Variable]:
+        """The variables that it names, its operands included."""
+        yield from self.own_variables
+        for operand in self.operands:
+            yield from operand.variables
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Expression):
+    """A number."""
+
+    node: Node
+
+
+@dataclass(frozen=True, eq=False)
+class Made(Expression):
+    """What is not computed where it stands: an effect that has come before, or what only says how many elements there are."""
+
+    node: Node
+
+
+@dataclass(frozen=True, eq=False)
+class Use(Expression):
+    """A variable's value, which is that of a node; `element`: of an array, the element that the loop around is at."""
+
+    variable: Variable
+    node: Node
+    element: bool = False
+
+    @property
+    def own_variables(self) -> tuple[Variable, ...]:
+        return (self.variable,)
+
+
+@dataclass(frozen=True, eq=False)
+class Apply(Expression):
+    """An operator applied; `result` is the variable that stands for its value, or for the memory that it is."""
+
+    node: Node
+    arguments: tuple[Expression, ...]
+    result: Variable | None = None
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+    def with_operands(self, operands: tuple[Expression, ...]) -> Self:
+        return replace(self, arguments=operands)
+
+
+@dataclass(frozen=True, eq=False)
+class Folded(Expression):
+    """What a loop's accumulator holds in the end."""
+
+    node: Node
+    accumulator: Variable
+
+    @property
+    def own_variables(self) -> tuple[Variable, ...]:
+        return (self.accumulator,)
+
+
+@dataclass(frozen=True, eq=False)
+class LaterStep(Expression):
+    """The step of a loop that comes `by` steps later; no later than `last`, unless that is None."""
+
+    counter: Variable
+    by: int
+    last: int | None = None
+
+    @property
+    def own_variables(self) -> tuple[Variable, ...]:
+        return (self.counter,)
+
+
+# ---- statements
+
+
+class Inline(Enum):
+    """May a value be written where it is used, without a variable?"""
+
+    NO = "no"
+    SHORT = "short"
+    ALWAYS = "always"
+
+
+class Meeting(Enum):
+    """Whose lanes meet in a statement."""
+
+    NOBODY = ""
+    WAVE = "wave"
+    BLOCK = "block"
+
+
+@dataclass(frozen=True)
+class Monoid:
+    """A monoid for elements of a type."""
+
+    name: str
+    dtype: str
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """A step of a kernel."""
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The expressions that it has itself."""
+        return ()
+
+    def with_expressions(self, expressions: tuple[Expression, ...]) -> Self:
+        """The same of other expressions."""
+        assert not expressions
+        return self
+
+    @property
+    def declared(self) -> Variable | None:
+        """The variable that it declares."""
+        return None
+
+    @property
+    def changed(self) -> Variable | None:
+        """The variable that it gives a value after that was declared."""
+        return None
+
+    @property
+    def meeting(self) -> Meeting:
+        """Whose lanes meet in it."""
+        return Meeting.NOBODY
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """The statements inside."""
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class _OfOneValue(Statement):
+    """A statement with a value."""
+
+    value: Expression
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.value,)
+
+    def with_expressions(self, expressions: tuple[Expression, ...]) -> Self:
+        (value,) = expressions
+        return replace(self, value=value)
+
+
+@dataclass(frozen=True, eq=False)
+class Let(_OfOneValue):
+    """Declares a variable that keeps its value. `element`: one of the elements of a share, in the loop over them."""
+
+    variable: Variable
+    inline: Inline = Inline.NO
+    meets: Meeting = Meeting.NOBODY
+    element: bool = False
+
+    @property
+    def declared(self) -> Variable:
+        return self.variable
+
+    @property
+    def meeting(self) -> Meeting:
+        return self.meets
+
+
+@dataclass(frozen=True, eq=False)
+class Declare(Statement):
+    """Declares an array whose elements get their values later."""
+
+    variable: Variable
+
+    @property
+    def declared(self) -> Variable:
+        return self.variable
+
+
+@dataclass(frozen=True, eq=False)
+class Start(Statement):
+    """Declares an accumulator, or so many `elements` of them, that begin as their monoid's identity."""
+
+    variable: Variable
+    monoid: Monoid
+    elements: int = 0
+
+    @property
+    def declared(self) -> Variable:
+        return self.variable
+
+
+@dataclass(frozen=True, eq=False)
+class Assign(_OfOneValue):
+    """Gives the element of an array that the loop around is at its value."""
+
+    variable: Variable
+
+    @property
+    def changed(self) -> Variable:
+        return self.variable
+
+
+@dataclass(frozen=True, eq=False)
+class Accumulate(_OfOneValue):
+    """Combines a value with an accumulator: one; the one of the `element` that the loop around is at; or, where the value is an
+    array of so many `elements`, each with its own."""
+
+    variable: Variable
+    monoid: Monoid
+    element: bool = False
+    elements: int = 0
+
+    @property
+    def changed(self) -> Variable:
+        return self.variable
+
+
+@dataclass(frozen=True, eq=False)
+class Update(_OfOneValue):
+    """Gives an accumulator a value that the operator has made of its old one."""
+
+    variable: Variable
+    meets: Meeting = Meeting.NOBODY
+
+    @property
+    def changed(self) -> Variable:
+        return self.variable
+
+    @property
+    def meeting(self) -> Meeting:
+        return self.meets
+
+
+@dataclass(frozen=True, eq=False)
+class Effect(_OfOneValue):
+    """Does what an operator does: stores, copies, lets lanes meet."""
+
+    meets: Meeting = Meeting.NOBODY
+
+    @property
+    def meeting(self) -> Meeting:
+        return self.meets
+
+
+@dataclass(frozen=True, eq=False)
+class Allocate(_OfOneValue):
+    """Reserves workgroup memory."""
+
+    buffer: Buffer
+
+
+class Walk(Enum):
+    """What a loop goes over: the steps of a pass over a row; the first steps, before a loop that works ahead; the elements of
+    a lane's share."""
+
+    STEPS = "steps"
+    FIRST_STEPS = "first steps"
+    SHARE = "elements"
+
+
+@dataclass(frozen=True, eq=False)
+class Loop(Statement):
+    """A loop that all lanes walk alike; `unroll` of its turns stand behind one another, all if it is 0. Loops over a share
+    have no counter: what is inside names elements."""
+
+    walk: Walk
+    extent: int
+    unroll: int
+    body: tuple[Statement, ...]
+    counter: Variable | None = None
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        return self.body
+
+
+@dataclass(frozen=True, eq=False)
+class IfStep(Statement):
+    """Does something if a later step is one of the loop's, of which there are `extent`."""
+
+    step: LaterStep
+    extent: int
+    body: tuple[Statement, ...]
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.step,)
+
+    def with_expressions(self, expressions: tuple[Expression, ...]) -> Self:
+        (step,) = expressions
+        assert isinstance(step, LaterStep)
+        return replace(self, step=step)
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        return self.body
+
+
+# ---- kernels
+
+
+@dataclass(frozen=True, eq=False)
+class Argument:
+    """A kernel argument: the parameter of the program that it is, and whether the kernel writes it."""
+
+    variable: Variable
+    parameter: Node
+    written: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """Workgroup memory: elements, their bytes, and where it begins if one piece holds all of a kernel's."""
+
+    variable: Variable
+    elements: int
+    bytes: int
+    offset: int
+
+
+@dataclass(frozen=True, eq=False)
+class Spill:
+    """What an array leaves to workgroup memory: registers hold the first `held` elements; the others of the workgroup's lanes
+    are `count` elements of `memory`, that begin `offset` bytes after the first array's."""
+
+    memory: Variable
+    held: int
+    offset: int
+    count: int
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Elements that are known."""
+
+    variable: Variable
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A kernel. `variables` are all of them, in the order in which they get their names, also those that a pass did without;
+    `ranges` the bounds of indices by the identities of their nodes; `operators` the names of the operators it is made of.
+    `resident` workgroups a unit is to have room for, any number if it is 0."""
+
+    target: str
+    arguments: tuple[Argument, ...]
+    variables: tuple[Variable, ...]
+    tables: tuple[Table, ...]
+    buffers: tuple[Buffer, ...]
+    spills: Mapping[Variable, Spill]
+    body: tuple[Statement, ...]
+    grid: int
+    block: int
+    wave: int
+    resident: int
+    operators: tuple[str, ...]
+    ranges: Mapping[int, Mapping[str, int]] = field(repr=False)
+
+    @property
+    def meets(self) -> bool:
+        """Do lanes meet in it?"""
+        return any(s.meeting is not Meeting.NOBODY for s in walk(self.body))
+
+
+def walk(body: tuple[Statement, ...]) -> Iterator[Statement]:
+    """All statements, each before those inside of it."""
+    for statement in body:
+        yield statement
+        yield from walk(statement.statements)

@@ -1,0 +1,103 @@
+"""A kernel's body cut where lanes meet, for machines that run the lanes one after the other.
+
+What lies between two meetings is a region. A variable that outlives its region has to be kept for each lane. Lanes meet in
+straight lines and in loops that all of them walk alike, never in a branch: such a loop goes around regions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from genrw.codegen.kernel_ir.kernel import Allocate, Let, Loop, Meeting, Statement, Variable, walk
+
+
+@dataclass(frozen=True)
+class Region:
+    """Statements between two meetings."""
+
+    statements: tuple[Statement, ...]
+
+    @cached_property
+    def declared(self) -> dict[Variable, Statement]:
+        """The variables that its lanes declare, outside of loops over their shares, and where."""
+        own = (s for s in walk(self.statements) if not (isinstance(s, Let) and s.element))
+        return {s.declared: s for s in own if s.declared is not None}
+
+    @cached_property
+    def variables(self) -> frozenset[Variable]:
+        """All variables in it."""
+        return frozenset(v for s in walk(self.statements) for v in named(s))
+
+
+@dataclass(frozen=True)
+class Around:
+    """A loop in which lanes meet."""
+
+    loop: Loop
+    parts: tuple[Part, ...]
+
+
+Part = Region | Statement | Around
+"""A region, a meeting, a loop around both."""
+
+
+def named(statement: Statement) -> Iterator[Variable]:
+    """The variables that a statement names, but for those of statements inside."""
+    yield from (v for v in (statement.declared, statement.changed) if v is not None)
+    for expression in statement.expressions:
+        yield from expression.variables
+
+
+def given(meeting: Statement) -> Variable | None:
+    """The variable that a meeting gives a value."""
+    return meeting.declared or meeting.changed
+
+
+def parts_of(body: Sequence[Statement]) -> tuple[Part, ...]:
+    """A body cut where lanes meet. Workgroup memory is for all lanes, and in no part."""
+    parts: list[Part] = []
+    region: list[Statement] = []
+    for statement in body:
+        if isinstance(statement, Allocate):
+            continue
+        if all(s.meeting is Meeting.NOBODY for s in walk((statement,))):
+            region.append(statement)
+            continue
+        parts += [Region(tuple(region))] if region else []
+        parts.append(Around(statement, parts_of(statement.body)) if isinstance(statement, Loop) else statement)
+        region = []
+    return (*parts, Region(tuple(region))) if region else tuple(parts)
+
+
+def kept(parts: Sequence[Part]) -> dict[Variable, Statement]:
+    """The variables that outlive the region which declares them, and where they are declared: results of meetings, and those
+    used elsewhere."""
+    regions, meetings = list(_regions(parts)), [m for m in _meetings(parts) if given(m) is not None]
+    found: dict[Variable, Statement] = {}
+    for meeting in meetings:
+        variable = given(meeting)
+        assert variable is not None
+        found[variable] = meeting
+    elsewhere = {v for m in meetings for e in m.expressions for v in e.variables}
+    for i, region in enumerate(regions):
+        others = elsewhere.union(*(r.variables for r in (*regions[:i], *regions[i + 1 :])))
+        found |= {v: s for v, s in region.declared.items() if v in others}
+    return found
+
+
+def _regions(parts: Sequence[Part]) -> Iterator[Region]:
+    for part in parts:
+        if isinstance(part, Region):
+            yield part
+        elif isinstance(part, Around):
+            yield from _regions(part.parts)
+
+
+def _meetings(parts: Sequence[Part]) -> Iterator[Statement]:
+    for part in parts:
+        if isinstance(part, Statement):
+            yield part
+        elif isinstance(part, Around):
+            yield from _meetings(part.parts)

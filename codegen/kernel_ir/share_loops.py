@@ -1,0 +1,77 @@
+"""Loops over the elements that a lane holds at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from genrw.codegen.kernel_ir.expressions import Expressions, monoid_of, taken
+from genrw.codegen.kernel_ir.keeping import is_kept, may_inline
+from genrw.codegen.kernel_ir.kernel import (
+    Accumulate,
+    Assign,
+    Declare,
+    Effect,
+    Let,
+    Loop,
+    Statement,
+    Variable,
+    Walk,
+)
+from genrw.codegen.kernel_ir.placement import Placed, Placement
+from genrw.codegen.kernel_ir.variables import Variables
+from genrw.engine.library.library import Library
+
+Fold = tuple[Placed, Variable]
+"""A fold that is made element by element, and its accumulator."""
+
+
+class ShareLoops:
+    """Writes the share loops of a kernel."""
+
+    def __init__(self, library: Library, placement: Placement, variables: Variables, expressions: Expressions) -> None:
+        self.library, self.placement = library, placement
+        self.variables, self.expressions = variables, expressions
+
+    def loops(self, wide: Sequence[Placed], folds: Sequence[Fold]) -> Iterator[Statement]:
+        """The loops for what is computed element by element at a level: one for each number of elements."""
+        for size in dict.fromkeys(map(self._share_of, [*wide, *(fold for fold, _ in folds)])):
+            beside = [p for p in wide if self._share_of(p) == size]
+            folded = [f for f in folds if self._share_of(f[0]) == size]
+            if folded or any(not p.cheap for p in beside):
+                yield from self._loop(beside, folded, size)
+
+    def _share_of(self, item: Placed) -> int:
+        """How many elements of a share an item takes or gives; the kernel's share where one value stands for all."""
+        return item.node.type.size or max((o.node.type.size for o in item.operands), default=0) or self.placement.share
+
+    def _loop(self, wide: Sequence[Placed], folds: Sequence[Fold], size: int) -> Iterator[Statement]:
+        """One loop; arrays that are needed elsewhere are declared before it."""
+        handed_on = self.expressions.handed_on
+        yield from (Declare(self.variables.of(p.node)) for p in wide if is_kept(p, handed_on))
+        wanted = [*(p for p in wide if not p.cheap), *(fold.operands[0] for fold, _ in folds)]
+        body = [self._element(item) for item in self._with_cheap(wanted)]
+        for fold, accumulator in folds:
+            value = self.expressions.operand(fold.operands[0], inside=True)
+            body.append(Accumulate(value, accumulator, monoid_of(fold.node, self.library), element=True))
+        yield Loop(Walk.SHARE, size, 0, tuple(body))
+
+    def _with_cheap(self, wanted: Sequence[Placed]) -> list[Placed]:
+        """Values of a loop with the cheap ones that they need, from wherever these stand."""
+        needed: dict[int, Placed] = {}
+        stack = list(wanted)
+        while stack:
+            item = stack.pop()
+            if id(item.node) not in needed:
+                needed[id(item.node)] = item
+                stack.extend(o for o in taken(item, self.library) if o.cheap)
+        return [p for p in self.placement.nodes if id(p.node) in needed]
+
+    def _element(self, item: Placed) -> Statement:
+        node, handed_on = item.node, self.expressions.handed_on
+        if node.type.sort == "effect":
+            return Effect(self.expressions.apply(item, inside=True))
+        variable = self.variables.of(node)
+        value = self.expressions.apply(item, inside=True, result=variable)
+        if is_kept(item, handed_on):
+            return Assign(value, variable)
+        return Let(value, variable, may_inline(item, self.library, handed_on), element=True)

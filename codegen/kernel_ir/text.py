@@ -1,0 +1,166 @@
+"""Kernels of the IR as text, for people: one statement a line, its operators with all attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from genrw.codegen.kernel_ir.build import build_kernel
+from genrw.codegen.kernel_ir.inlining import inlined
+from genrw.codegen.kernel_ir.kernel import (
+    Accumulate,
+    Allocate,
+    Apply,
+    Assign,
+    Constant,
+    Declare,
+    Effect,
+    Expression,
+    Folded,
+    IfStep,
+    Kernel,
+    LaterStep,
+    Let,
+    Loop,
+    Made,
+    Meeting,
+    Start,
+    Statement,
+    Update,
+    Use,
+    ValueType,
+    Variable,
+    Walk,
+)
+from genrw.engine.lowering.program import StagedProgram
+from genrw.engine.programs.text import written_value
+from genrw.grammar import gen_tree as tree
+from genrw.grammar.gen_print import print_attributes
+from genrw.grammar.parsing import show_number
+
+_LONGEST_INLINE = 72
+_INDENT = "  "
+
+
+def ir_text(program: StagedProgram) -> str:
+    """The kernels of a program, lowered to the last stage, as text."""
+    lowered = program.lower(program.stages[-1])
+    kernels = ((m, build_kernel(m, program.library, lowered.context(m))) for m in lowered.modules)
+    return "\n".join(kernel_text(kernel, program.as_called(m).name) for m, kernel in kernels)
+
+
+def kernel_text(kernel: Kernel, name: str) -> str:
+    """A kernel as text. Short values of one user stand in its line."""
+    printer = _Printer(kernel)
+    shown = inlined(kernel, lambda e: len(printer.expression(e)) <= _LONGEST_INLINE)
+    return "\n".join([printer.head(name), *printer.lines(shown.body, 1)]) + "\n"
+
+
+class _Printer:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.names: dict[Variable, str] = {}
+        for variable in kernel.variables:
+            self.names[variable] = self._new_name(variable)
+
+    def _new_name(self, variable: Variable) -> str:
+        base = self.names.get(variable.base, "") if variable.base is not None else ""
+        name = variable.name if variable.name not in (None, base) else f"{base}_{variable.suffix}"
+        taken, count, candidate = set(self.names.values()), 1, name or ""
+        while candidate in taken:
+            count += 1
+            candidate = f"{name}{count}"
+        return candidate
+
+    def head(self, name: str) -> str:
+        kernel = self.kernel
+        launch = f"{kernel.grid} workgroups of {kernel.block} lanes, in waves of {kernel.wave}"
+        lines = [f"kernel {name}: {launch}, for {kernel.target}"]
+        for argument in kernel.arguments:
+            type_ = argument.parameter.type
+            strides = "" if type_.strides is None else f" by {{{', '.join(map(str, type_.layout))}}}"
+            lens = ", ".join(map(str, type_.lens))
+            word = "writes" if argument.written else "reads"
+            lines.append(f"{_INDENT}{word} {self.names[argument.variable]}: {type_.dtype}{{{lens}}}{strides}")
+        lines += [
+            f"{_INDENT}table {self.names[t.variable]}: {len(t.values)} of {t.variable.type.dtype}"
+            for t in kernel.tables
+        ]
+        for array, spill in kernel.spills.items():
+            memory, kept = self.names[spill.memory], f"{spill.held} of {self.names[array]}"
+            lines.append(f"{_INDENT}memory {memory}: {array.type.dtype}{{{spill.count}}} for all but {kept}")
+        return "\n".join(lines)
+
+    # ---- statements
+
+    def lines(self, statements: Sequence[Statement], depth: int) -> Iterator[str]:
+        for statement in statements:
+            head = self._head(statement)
+            if statement.meeting is not Meeting.NOBODY:
+                head = f"{statement.meeting.value}: {head}"
+            yield f"{_INDENT * depth}{head}"
+            yield from self.lines(statement.statements, depth + 1)
+
+    def _head(self, statement: Statement) -> str:
+        """The line of a statement, without those of the statements inside."""
+        match statement:
+            case Let(value, variable, element=element):
+                type_ = variable.type.dtype if element else _type(variable.type)
+                return f"let {self.names[variable]}: {type_} = {self.expression(value)}"
+            case Declare(variable):
+                return f"var {self.names[variable]}: {_type(variable.type)}"
+            case Start(variable, monoid, elements):
+                many = f"[{elements}]" if elements else ""
+                return f"var {self.names[variable]}: {monoid.name}.{monoid.dtype}{many} = identity"
+            case Assign(value, variable):
+                return f"{self.names[variable]}[.] = {self.expression(value)}"
+            case Update(value, variable):
+                return f"{self.names[variable]} = {self.expression(value)}"
+            case Accumulate(value, variable, monoid, element, elements):
+                index = "[.]" if element or elements else ""
+                each = f"each of {elements}: " if elements else ""
+                right = self.expression(value) + ("[.]" if elements else "")
+                return f"{each}{self.names[variable]}{index} <- {monoid.name} <- {right}"
+            case Allocate(value, buffer):
+                return f"memory {self.names[buffer.variable]}: {self.expression(value)}, {buffer.bytes} bytes"
+            case Effect(value):
+                return self.expression(value)
+            case Loop():
+                return self._loop(statement)
+            case IfStep(step, extent):
+                return f"if {self.expression(step)} < {extent}"
+            case _:
+                raise AssertionError(statement)
+
+    def _loop(self, loop: Loop) -> str:
+        if loop.walk is Walk.SHARE:
+            return f"each of {loop.extent}"
+        assert loop.counter is not None
+        unrolled = {0: ", all unrolled", 1: ""}.get(loop.unroll, f", {loop.unroll} unrolled")
+        return f"for {self.names[loop.counter]} in {loop.extent} {loop.walk.value}{unrolled}"
+
+    # ---- expressions
+
+    def expression(self, expression: Expression) -> str:
+        match expression:
+            case Constant(node):
+                return show_number(node.attribute("value"))
+            case Made():
+                return "_"
+            case Use(variable, _, element):
+                return f"{self.names[variable]}[.]" if element else self.names[variable]
+            case Folded(_, accumulator):
+                return self.names[accumulator]
+            case LaterStep(counter, by, last):
+                later = f"{self.names[counter]} + {by}"
+                return later if last is None else f"{later}, at most {last}"
+            case Apply(node):
+                attributes = tuple(tree.Attribute(k, written_value(v)) for k, v in node.attributes)
+                shown = print_attributes(attributes) if attributes else ""
+                return f"{node.op}{shown}({', '.join(map(self.expression, expression.operands))})"
+            case _:
+                raise AssertionError(expression)
+
+
+def _type(type_: ValueType) -> str:
+    """An element type, and how many elements a lane has of it; indices have the type that holds them."""
+    return f"{type_.dtype}[{type_.size}]" if type_.size else type_.dtype
