@@ -9,7 +9,7 @@ from genrw.engine.interpret.lanes import Lanes, lane_functions
 from genrw.engine.ir.dtypes import CLASSES, DTYPES, is_dtype
 from genrw.engine.language.array_functions import array_functions
 from genrw.engine.language.builtins import FUNCTIONS
-from genrw.engine.language.emit_text import check_emit_text
+from genrw.engine.language.emit_text import check_emit_text, names_in_emit_text
 from genrw.engine.language.expr import check_expr
 from genrw.engine.language.expr_walk import calls, did_you_mean
 from genrw.engine.language.functions import Function
@@ -77,10 +77,18 @@ class DeclarationChecks:
         if isinstance(op.cost, Const) and not (isinstance(op.cost.value, int | float) and op.cost.value > 0):
             yield Diagnostic("a cost is a number above 0", op.cost.span, "write a small one, such as 0.01")
         if op.emit is not None:
-            try:
-                check_emit_text(op)
-            except GenrwError as problem:
-                yield from problem.diagnostics
+            yield from self._text(op)
+
+    def _text(self, op: OpDecl) -> Iterator[Diagnostic]:
+        try:
+            check_emit_text(op)
+            names = names_in_emit_text(op)
+        except GenrwError as problem:
+            yield from problem.diagnostics
+            return
+        if op.role == "fold" and "in_place" not in op.role_parts and "result" in names:
+            message = f"the text of `{op.name}` names `result`, which is no accumulator where its role does not say so"
+            yield Diagnostic(message, op.name_span, f"write role fold({', '.join((*op.role_parts, 'in_place'))})")
 
     def _definitions(self, op: OpDecl) -> Iterator[Diagnostic]:
         yield from check_definitions(self.library, op)

@@ -229,3 +229,19 @@ def test_damaged_rules_end_in_findings_or_diagnostics(work: Counter[str]) -> Non
             pass
         assert work.total() <= 10_000, "".join(words)
     assert settled > 50
+
+
+FOLD = """
+op added(x: T tensor) -> tensor(T, x.lens)
+  role fold({parts})
+  at early
+  means x
+  emit "add({{{{x}}}}, {{{{result}}}})"
+"""
+
+
+def test_a_fold_whose_text_adds_says_so() -> None:
+    found = told(FOLD.format(parts="x"))
+    assert "error: the text of `added` names `result`, which is no accumulator" in found
+    assert "help: write role fold(x, in_place)" in found
+    assert "`result`" not in told(FOLD.format(parts="x, in_place"))
