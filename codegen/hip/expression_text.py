@@ -17,6 +17,7 @@ from genrw.codegen.kernel_ir.kernel import (
     LaterStep,
     Made,
     Monoid,
+    Step,
     Use,
     ValueType,
     Variable,
@@ -97,6 +98,8 @@ class ExpressionText:
                 return Text(self.names[expression.accumulator])
             case LaterStep():
                 return self._later(expression)
+            case Step(number):
+                return Text(str(number))
             case _:
                 return self.operand(expression, "cond")
 

@@ -151,7 +151,7 @@ class _Writer:
 
 def _is_copied(statement: Statement) -> bool:
     """Does a lane use a copy of the variable that a statement declares, as small and constant as it is?"""
-    return isinstance(statement, Let) and not statement.variable.type.size
+    return isinstance(statement, Let) and statement.constant and not statement.variable.type.size
 
 
 def _of_all(name: str) -> str:

@@ -15,6 +15,7 @@ from genrw.codegen.kernel_ir.kernel import (
     IfStep,
     Let,
     Loop,
+    Move,
     Spill,
     Start,
     Statement,
@@ -65,7 +66,7 @@ class StatementText:
             case Assign(value, variable):
                 text = self._text(value)
                 yield self._line(depth, f"{self._name(variable)}[{SHARE_VARIABLE}] = {text};")
-            case Update(value, variable):
+            case Update(value, variable) | Move(value, variable):
                 text = self._text(value)
                 self.expressions.computed.clear()
                 yield self._line(depth, f"{self._name(variable)} = {text};")
@@ -104,7 +105,7 @@ class StatementText:
 
     def declaration(self, statement: Let | Declare | Start, value: str) -> str:
         """The declaration of a variable, with its value unless that is empty."""
-        constant = "const " if isinstance(statement, Let) else ""
+        constant = "const " if isinstance(statement, Let) and statement.constant else ""
         is_array = isinstance(statement, Let) and statement.variable.type.sort == "array" and not statement.element
         type_ = "auto" if is_array else self.declared_type(statement)
         given = f" = {value}" if value else ""

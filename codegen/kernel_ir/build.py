@@ -7,6 +7,7 @@ memory, `pipelining` what a loop does ahead of time, `keeping` what has a variab
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from math import inf, prod
 from typing import Any
@@ -26,16 +27,19 @@ from genrw.codegen.kernel_ir.kernel import (
     Let,
     Loop,
     Meeting,
+    Move,
     Spill,
     Start,
     Statement,
+    Step,
     Table,
     Update,
+    Use,
     ValueType,
     Variable,
     Walk,
 )
-from genrw.codegen.kernel_ir.pipelining import Ahead, ahead_of_time
+from genrw.codegen.kernel_ir.pipelining import Ahead, Early, ahead_of_time, early_loads
 from genrw.codegen.kernel_ir.placement import Pass, Placed, Placement, place
 from genrw.codegen.kernel_ir.ranges import index_ranges
 from genrw.codegen.kernel_ir.recompute import recomputed
@@ -163,11 +167,13 @@ class _Body:
         ahead = ahead_of_time(inside)
         counter = self.variables.of(this.leaf)
         if ahead is None:
-            return [Loop(Walk.STEPS, this.extent, this.unroll, tuple(self._slot(inside, folds)), counter)]
+            early = early_loads(inside, folds, self.library) if this.ahead else None
+            before, body = ([], self._slot(inside, folds)) if early is None else self._loading_early(this, early, folds)
+            return [*before, Loop(Walk.STEPS, this.extent, this.unroll, tuple(body), counter)]
         self.expressions.handed_on = ahead.handed_on
         first = self._first_steps(this, ahead)
-        body = tuple(self._working_ahead(this, ahead, folds))
-        return [first, Loop(Walk.STEPS, this.extent, this.unroll, body, counter)]
+        later = tuple(self._working_ahead(this, ahead, folds))
+        return [first, Loop(Walk.STEPS, this.extent, this.unroll, later, counter)]
 
     def _first_steps(self, this: Pass, ahead: Ahead) -> Statement:
         """What has to be done before the loop, since it is always some steps ahead."""
@@ -191,6 +197,25 @@ class _Body:
         if not reads:
             self.after[id(ahead.filled.node)] = lambda: effects
         return [*body, *self._slot(ahead.others, folds), *(effects if reads else ())]
+
+    def _loading_early(
+        self, this: Pass, early: Early, folds: Sequence[Placed]
+    ) -> tuple[list[Statement], list[Statement]]:
+        """What comes before a loop that loads for the next step, and the loop's body: each load's variable has what was
+        loaded in the step before."""
+        self.expressions.handed_on = {id(load) for load in early.loads}
+        loaded = [self.variables.of(load.node) for load in early.loads]
+        first = self.variables.new(Variable(_STEP, "early"))
+        indices = [p for p in early.values if p not in early.loads]
+        with self.variables.at_step(this.leaf, first, indices, "early"):
+            before = [Let(Step(0), first), *self._slot(early.values)]
+        before = [replace(s, constant=False) if isinstance(s, Let) and s.variable in loaded else s for s in before]
+        counter, step = self.variables.of(this.leaf), self.variables.new(Variable(_STEP, "next"))
+        with self.variables.at_step(this.leaf, step, early.values, "next"):
+            later = [Let(LaterStep(counter, 1, this.extent - 1), step), *self._slot(early.values)]
+            next_ = [self.variables.of(load.node) for load in early.loads]
+        moves = [Move(Use(n, p.node), v) for v, n, p in zip(loaded, next_, early.loads, strict=True)]
+        return before, [*later, *self._slot(early.others, folds), *moves]
 
     # ---- single values and loops over a share
 

@@ -142,6 +142,13 @@ class LaterStep(Expression):
         return (self.counter,)
 
 
+@dataclass(frozen=True, eq=False)
+class Step(Expression):
+    """The step of a loop that has a number."""
+
+    number: int
+
+
 # ---- statements
 
 
@@ -221,12 +228,14 @@ class _OfOneValue(Statement):
 
 @dataclass(frozen=True, eq=False)
 class Let(_OfOneValue):
-    """Declares a variable that keeps its value. `element`: one of the elements of a share, in the loop over them."""
+    """Declares a variable with its value, which it keeps if it is `constant`. `element`: one of the elements of a share, in the
+    loop over them."""
 
     variable: Variable
     inline: Inline = Inline.NO
     meets: Meeting = Meeting.NOBODY
     element: bool = False
+    constant: bool = True
 
     @property
     def declared(self) -> Variable:
@@ -264,6 +273,17 @@ class Start(Statement):
 @dataclass(frozen=True, eq=False)
 class Assign(_OfOneValue):
     """Gives the element of an array that the loop around is at its value."""
+
+    variable: Variable
+
+    @property
+    def changed(self) -> Variable:
+        return self.variable
+
+
+@dataclass(frozen=True, eq=False)
+class Move(_OfOneValue):
+    """Gives a variable the value of another one, all elements of it."""
 
     variable: Variable
 

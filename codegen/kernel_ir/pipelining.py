@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from genrw.codegen.kernel_ir.placement import Placed
+from genrw.engine.library.library import Library
 
 AHEAD = "ahead"
 """The attribute by which memory says for how many steps ahead lanes fill it."""
@@ -45,6 +46,36 @@ def ahead_of_time(items: Sequence[Placed]) -> Ahead | None:
         tuple(p for p in items if id(p) in early and p.node.type.sort == "effect"),
         tuple(p for p in items if id(p) in in_time),
     )
+
+
+@dataclass(frozen=True)
+class Early:
+    """The parts of a loop that loads for the next step: its `loads` and all `values` that they are made of, themselves
+    included, in time all `others`."""
+
+    loads: tuple[Placed, ...]
+    values: tuple[Placed, ...]
+    others: tuple[Placed, ...]
+
+
+def early_loads(items: Sequence[Placed], folds: Sequence[Placed], library: Library) -> Early | None:
+    """What the items of a loop's body load from arguments, and can load a step before; None if nothing."""
+    inside = {id(p) for p in items}
+    loads = [p for p in items if _reads_argument(p, library) and p.loop is not None]
+    early = _below(loads, inside, None)
+    values = [p for p in items if id(p) in early]
+    if not loads or any(library.role(p.node.op) in ("sync", "alloc") or p.node.type.sort == "buffer" for p in values):
+        return None
+    loaded = {id(p) for p in loads}
+    used = [o for p in (*items, *folds) if id(p) not in early for o in (p, *p.operands)]
+    in_time = _below([p for p in used if id(p) not in loaded], inside - loaded, None)
+    return Early(tuple(loads), tuple(values), tuple(p for p in items if id(p) in in_time))
+
+
+def _reads_argument(item: Placed, library: Library) -> bool:
+    """Does it read memory that no lane writes?"""
+    op = item.node.op
+    return library.role(op) == "read" and item.node.operands[library.part(op, 0)].type.sort != "buffer"
 
 
 def _below(roots: Sequence[Placed], inside: set[int], stop: Placed | None) -> set[int]:

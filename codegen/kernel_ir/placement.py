@@ -50,11 +50,13 @@ class Placed:
 
 @dataclass(frozen=True)
 class Pass:
-    """A loop over the steps of a row; `unroll` of them are written behind one another."""
+    """A loop over the steps of a row; `unroll` of them are written behind one another. `ahead`: what a step loads is loaded
+    in the step before."""
 
     number: int
     extent: int
     unroll: int
+    ahead: bool
     leaf: Node
 
 
@@ -117,8 +119,10 @@ def place(module: Module, library: Library) -> Placement:
 def _note_pass(node: Node, library: Library, passes: dict[int, Pass]) -> None:
     operator = library.operator(node.op)
     if operator.role == "index_leaf" and operator.decl.role_parts:
-        number, extent, *unroll = (node.attribute(part) for part in operator.decl.role_parts)
-        passes[number] = Pass(number, extent, unroll[0] if unroll else 1, node)
+        number, extent, *others = (node.attribute(part) for part in operator.decl.role_parts)
+        unroll = others[0] if others else 1
+        ahead = len(others) > 1 and bool(others[1])
+        passes[number] = Pass(number, extent, unroll, ahead, node)
 
 
 def _classify(item: Placed, library: Library) -> None:

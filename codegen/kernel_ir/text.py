@@ -23,8 +23,10 @@ from genrw.codegen.kernel_ir.kernel import (
     Loop,
     Made,
     Meeting,
+    Move,
     Start,
     Statement,
+    Step,
     Update,
     Use,
     ValueType,
@@ -103,9 +105,9 @@ class _Printer:
     def _head(self, statement: Statement) -> str:
         """The line of a statement, without those of the statements inside."""
         match statement:
-            case Let(value, variable, element=element):
+            case Let(value, variable, element=element, constant=constant):
                 type_ = variable.type.dtype if element else _type(variable.type)
-                return f"let {self.names[variable]}: {type_} = {self.expression(value)}"
+                return f"{'let' if constant else 'var'} {self.names[variable]}: {type_} = {self.expression(value)}"
             case Declare(variable):
                 return f"var {self.names[variable]}: {_type(variable.type)}"
             case Start(variable, monoid, elements):
@@ -113,7 +115,7 @@ class _Printer:
                 return f"var {self.names[variable]}: {monoid.name}.{monoid.dtype}{many} = identity"
             case Assign(value, variable):
                 return f"{self.names[variable]}[.] = {self.expression(value)}"
-            case Update(value, variable):
+            case Update(value, variable) | Move(value, variable):
                 return f"{self.names[variable]} = {self.expression(value)}"
             case Accumulate(value, variable, monoid, element, elements):
                 index = "[.]" if element or elements else ""
@@ -150,6 +152,8 @@ class _Printer:
                 return f"{self.names[variable]}[.]" if element else self.names[variable]
             case Folded(_, accumulator):
                 return self.names[accumulator]
+            case Step(number):
+                return str(number)
             case LaterStep(counter, by, last):
                 later = f"{self.names[counter]} + {by}"
                 return later if last is None else f"{later}, at most {last}"

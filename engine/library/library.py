@@ -59,7 +59,7 @@ PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "read": (("operand",), ("operand",), ("spilled",)),
     "write": (("operand",), ("operand",), ("operand",), ("in_chunks",)),
     "sync": (("wave", "block"),),
-    "index_leaf": (("attribute",), ("attribute",), ("attribute",)),
+    "index_leaf": (("attribute",),) * 4,
     "kernel": (("attribute",),) * 5,
     "boundary": (("input", "constant", "scalar", "number", "result", "effects", "call"), ("kernel",)),
 }
