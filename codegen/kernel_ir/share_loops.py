@@ -48,7 +48,8 @@ class ShareLoops:
         """One loop; arrays that are needed elsewhere are declared before it."""
         handed_on = self.expressions.handed_on
         yield from (Declare(self.variables.of(p.node)) for p in wide if is_kept(p, handed_on))
-        wanted = [*(p for p in wide if not p.cheap), *(fold.operands[0] for fold, _ in folds)]
+        folded = (fold.operands[0] for fold, _ in folds)
+        wanted = [*(p for p in wide if not p.cheap), *(p for p in folded if id(p) not in handed_on)]
         body = [self._element(item) for item in self._with_cheap(wanted)]
         for fold, accumulator in folds:
             value = self.expressions.operand(fold.operands[0], inside=True)
