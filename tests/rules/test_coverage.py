@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from programs import COMPOSED, CORNERS, LARGE, SEED_TABLE, SPLIT, TILED, WRITTEN_LOWER
+from programs import COMPOSED, CORNERS, LARGE, PINNED, SEED_TABLE, SPLIT, WRITTEN_LOWER
 from support import WAVE64, load
 
 from genrw.authoring.rulesets import load_library
@@ -26,7 +26,7 @@ def catalogue(library: Library) -> Iterator[tuple[str, Program]]:
     texts = {**SEED_TABLE, **COMPOSED, **CORNERS, **SPLIT}
     for name, text in {**texts, **LARGE, **WRITTEN_LOWER}.items():
         yield name, load(text, WAVE64, library)
-    for name, (text, target, pins) in TILED.items():
+    for name, (text, target, pins) in PINNED.items():
         yield name, load(text, target, library, schedule=pins)
     for name, text in LARGE.items():
         yield f"{name} for sm_90", load(text, "sm_90", library)

@@ -1411,7 +1411,7 @@ def _of_tiles(
     return text.format(t=t, m=m, k=k, n=n), target, {"algo": "matrix", **pins}
 
 
-TILED = {
+PINNED: dict[str, tuple[str, str, dict[str, object]]] = {
     "tiles in turn": _of_tiles(_PRODUCT, (128, 128, 128), "half", "gfx942", stages=1),
     "tiles ahead": _of_tiles(_PRODUCT, (70, 150, 40), "half", "gfx942"),
     "tiles of odd rows": _of_tiles(_SQUASHED, (33, 265, 65), "half", "gfx1100"),
@@ -1422,5 +1422,6 @@ TILED = {
     "turned tiles in memory": _of_tiles(_TURNED, (136, 264, 130), "bf16", "sm_90", instruction="wgmma_m64n128k16_bf16"),
     "whole tiles in memory": _of_tiles(_PRODUCT, (256, 256, 256), "half", "sm_90", instruction="wgmma_m64n128k16_f16"),
     "tiles of batches": _of_tiles(_BATCHES, (64, 72, 64), "float", "gfx942"),
+    "steps that load early": (softmax_program("half", (8, 9000), 1), "gfx942", {"ahead": 1}),
 }
-"""Contractions by tiles: each a program, a target, and what is pinned of its schedule."""
+"""Contractions by tiles, and rows whose steps load early: each a program, a target, and what is pinned of its schedule."""
