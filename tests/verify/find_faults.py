@@ -39,8 +39,10 @@ from shrinking import shrunk, signature
 from sure_elements import Rejected
 
 from genrw.authoring.rulesets import load_library
+from genrw.engine.language.expr_walk import did_you_mean
 from genrw.engine.library.infer import show
 from genrw.engine.library.library import Library
+from genrw.grammar.diagnostics import GenrwError, error
 
 CHUNK = 40
 """Programs of one process: their kernels are compiled together, and what dies takes no more than these with it."""
@@ -64,6 +66,16 @@ class Totals:
     programs: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     faults: dict[str, list[int]] = field(default_factory=dict)
+
+
+def check_operators(library: Library, operators: Sequence[str]) -> None:
+    """GenrwError for an operator that random programs cannot hold."""
+    names = [name for named in writable(library).values() for name in named]
+    for operator in operators:
+        if operator not in names:
+            what = "random programs have no" if library.find(operator) else "there is no operator"
+            remedy = did_you_mean(operator, names) or "docs/operators.md lists the operators: take one on tensors"
+            raise error(f"{what} `{operator}`", remedy=remedy)
 
 
 def trial_of(library: Library, seed: int, number: int, operators: Sequence[str] = ()) -> Trial:
@@ -287,6 +299,11 @@ def main() -> int:
     parser.add_argument("--keep", default="faults", help="the folder for failing programs")
     parser.add_argument("--rules", action="append", default=[], help="a folder of rules to add")
     arguments = parser.parse_args()
+    try:
+        check_operators(load_library(arguments.rules), arguments.operators)
+    except GenrwError as problem:
+        print(problem, file=sys.stderr)
+        return 2
     os.environ.setdefault("GENRW_TUNED", os.devnull + "/none")
     numbers = arguments.only or range(arguments.first, arguments.first + arguments.count)
     started = time.monotonic()

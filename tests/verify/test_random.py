@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from breadth import first_quick
-from find_faults import trial_of
+from find_faults import check_operators, trial_of
 from random_programs import Line, RandomProgram, parameter, random_program, random_programs, writable
 from random_trials import TOGETHER, Fault, Lowered, Trial, compiled, host_fault, lowered_trials
 from shrinking import shrunk
@@ -42,6 +42,21 @@ def test_random_programs(first: int, library: Library) -> None:
     again = f"python tests/verify/find_faults.py --seed {SEED} --only {' '.join(map(str, faults))}"
     assert not faults, f"{faults}\nfor small programs: {again}"
     assert len(found) > 0.8 * SHARING
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("sofmax", "there is no operator `sofmax`\n  help: did you mean `softmax`?"),
+        ("no_such_thing", "there is no operator `no_such_thing`\n  help: docs/operators.md lists the operators"),
+        ("workgroup_id", "random programs have no `workgroup_id`\n  help: "),
+    ],
+)
+def test_operators_that_programs_cannot_hold_are_told(name: str, said: str, library: Library) -> None:
+    check_operators(library, ["softmax"])
+    with pytest.raises(GenrwError) as told:
+        check_operators(library, ["softmax", name])
+    assert str(told.value).startswith(f"error: {said}")
 
 
 def test_every_operator_is_among_random_programs(library: Library) -> None:
