@@ -16,7 +16,7 @@ from genrw.engine.library.infer import TypeProblem, infer
 from genrw.engine.library.library import Library, Operator
 from genrw.engine.library.rewriting import coerced
 from genrw.engine.library.sides import conditions
-from genrw.engine.library.variants import Variant, pattern_operators, variants
+from genrw.engine.library.variants import Variant, nodes, pattern_operators, variants
 from genrw.engine.programs.build import attribute_problem, complete, input_node
 from genrw.engine.verify.attributes import NUMBERS, AttributeDraw, near_lens, within_domain
 from genrw.engine.verify.choices import Choices
@@ -44,6 +44,9 @@ _TRIVIAL = 0.8
 _MOST_ELEMENTS = 1 << 15
 _USUAL_TYPES = ("float", "float", "half", "half", "bf16", "int32", "double", "int64", "int8", "uint8", "bool", "uint32")
 _NARROW_TYPES = tuple(d for d, t in DTYPES.items() if t.is_float and t.compute != d)
+_LARGE_NUMBERS = ((1 << 31) - 1, 1 << 30, 1 << 28, -(1 << 30))
+_LARGE_RANGES = ((0, (1 << 31) - 1), (-(1 << 31), 7), (0, 1 << 29), (-(1 << 29), 1 << 29))
+"""What an index or a number is, so that what is made of it may need more than 32 bits."""
 _RANGES = ((0, 7), (0, 63), (0, 255), (-9, 20), (0, 0), (3, 3), (0, 1000), (-64, 64))
 
 
@@ -81,6 +84,7 @@ class Instances:
         self.modules = list(example_modules(self.library, self.rule))
         self.stage = next((s for s in self.rule.stages if s in self.library.stages), "")
         stages, fusing = self.library.stages, self.library.fusing_stage
+        self.is_last = self.stage in stages[-1:]
         self.in_kernel = fusing is not None and stages.index(self.stage) > stages.index(fusing)
         leaves = [op for op in self.library.operators.values() if op.result_sort == "index" and not op.decl.operands]
         self.index_sizes = [op.result_args[0] for op in leaves if op.result_args]
@@ -98,6 +102,20 @@ class Instances:
         known = self.hints[place]
         hint = random.choice(known) if known and random.random() < 0.75 else Hint()
         return _Draw(self, self.variants[place], hint, random).instance()
+
+    def enlarged(self, instance: Instance, choices: Choices) -> Iterator[tuple[Instance, Choices]]:
+        """The instances that the same choices lead to in the last stage with one of the rule's indices or numbers large."""
+        operands = [o.value for node in nodes(self.rule.left) for o in node.operands if isinstance(o, NumberPattern)]
+        numbers = sorted({value.name for value in operands if isinstance(value, Name)})
+        indices = sorted({str(n.attribute("name")) for n in instance.match.leaves if n.type.sort == "index"})
+        wanted: list[tuple[str, Any]] = [(name, number) for name in numbers for number in _LARGE_NUMBERS]
+        wanted += [(name, ends) for name in indices for ends in _LARGE_RANGES]
+        for name, value in wanted if self.is_last else ():
+            again = Choices.again(name, choices.taken, {**choices.wanted, name: value})
+            try:
+                yield self.draw(again), again
+            except NoInstance:
+                continue
 
     def drawn(self, seed: str, most: int) -> Iterator[tuple[int, Choices, Instance]]:
         """Instances from so many draws, with the number of the draw and its choices."""
@@ -398,7 +416,7 @@ class _Draw:
         node = input_node(self.library, name.replace("#", ""), type_)
         self.leaves.append(node)
         if sort == "index":
-            self.ranges[id(node)] = self._range(type_.size)
+            self.ranges[id(node)] = self._range(node.attribute("name"), type_.size)
         return node
 
     def _size(self, hint: Node | None) -> int:
@@ -406,12 +424,13 @@ class _Draw:
             return self.size if hint.type.size else 0
         return self.random.choice((0, 0, self.size))
 
-    def _range(self, size: int) -> dict[str, int]:
+    def _range(self, name: str, size: int) -> dict[str, int]:
         """The range of an index, and what divides it."""
         options = [*_RANGES, (0, max(0, prod(self.lens) - 1)), (-1, max(0, prod(self.lens) - 1))]
-        low, high = self.random.choice(options)
+        drawn = self.random.choice(options)
+        low, high = self.wanted.get(name, drawn)
         low = max(-1, low) if self.missing else low
-        pow2 = self.random.choice((1, 1, 1, 2, 4, 8, 16)) if low >= 0 else 1
+        pow2 = self.random.choice((1, 1, 1, 2, 4, 8, 16)) if drawn[0] >= 0 else 1
         return {"lo": low, "hi": max(low, high // pow2 * pow2), "pow2": pow2 if low % pow2 == 0 else 1, "size": size}
 
     def _tensor(self, dtype: str, hint: Node | None) -> Type:

@@ -123,7 +123,10 @@ class TermInterpreter:
 
 
 class TermValues:
-    """The values of terms over the same leaves, on a machine that nothing else uses meanwhile."""
+    """The values of terms over the same leaves, on a machine that nothing else uses meanwhile.
+
+    Indices are exact however large they get, or of 32 bits if that `wraps`, as in kernels.
+    """
 
     def __init__(
         self,
@@ -134,6 +137,7 @@ class TermValues:
         *,
         poison: int = 0,
         tolerant: bool = False,
+        wraps: bool = False,
     ) -> None:
         self.library, self.leaves, self.poison = machine.library, leaves, poison
         self.precise, self.missing = machine.precise, machine.missing
@@ -143,6 +147,7 @@ class TermValues:
         self._input = self.library.boundary("input").name
         self._lost: dict[int, Values] = {}
         self.outside: list[Values] | None = [] if tolerant else None
+        self.wraps, self.wide = wraps, False
 
     def of(self, root: Node) -> Value:
         """The value of a term: an array, several of an accumulator, or what it writes. Meaningless if it has none."""
@@ -150,11 +155,19 @@ class TermValues:
         try:
             with np.errstate(all="ignore"):
                 for node in walk(root):
-                    values[id(node)] = self._value(node, values)
+                    values[id(node)] = self._counted(node, self._value(node, values))
         except (GenrwError, Misuse, ValueError, IndexError) as problem:
             said = problem.diagnostics[0].message if isinstance(problem, GenrwError) else str(problem)
             raise Meaningless(said) from None
         return values[id(root)]
+
+    def _counted(self, node: Node, value: Value) -> Value:
+        """An index, in 32 bits if it `wraps`; it is noted whether one is `wide`: needs more."""
+        if node.type.sort != "index" or not isinstance(value, Array):
+            return value
+        words = value.values.astype(np.int32)
+        self.wide = self.wide or bool(np.any(words != value.values))
+        return Array(words.astype(value.values.dtype), value.dtype) if self.wraps else value
 
     def _value(self, node: Node, values: Mapping[int, Value]) -> Value:
         role = self.library.role(node.op)

@@ -37,6 +37,8 @@ _OF_LITTLE = 4
 """Instances of tensors, and of lanes that fold nothing, for each that is wanted: they cost little beside the others."""
 _DRAWS_OUTSIDE = 20
 _LEAST_DRAWS, _LEAST_SEARCHES = 2_000, 40
+_ENLARGED = 16
+"""So many instances are compared again with large indices and numbers."""
 _POISONS = (0, 1)
 _SETTLING = 4
 _TINY = 2.0**-38
@@ -145,11 +147,28 @@ class RuleTrial:
                 if alternative.refused:
                     outside += self._outside(instance, alternative, kind, here, tried)
                 elif not enough:
-                    found = self.compare(instance, alternative, kind, here, tried)
+                    found = self._compared(instance, alternative, choices, kind, here, tried)
                     if found is not None:
-                        tried.failure = replace(found, choices=choices)
+                        tried.failure = found
                         return tried
         return tried
+
+    def _compared(
+        self, instance: Instance, alternative: Alternative, choices: Choices, kind: Kind, seed: str, tried: Tried
+    ) -> Failure | None:
+        """Compare the two sides of an instance, and of what becomes of it if something of it is large."""
+        found = self.compare(instance, alternative, kind, seed, tried)
+        if found is not None:
+            return replace(found, choices=choices)
+        if tried.compared > _ENLARGED:
+            return None
+        for larger, taken in self.instances.enlarged(instance, choices):
+            kind = kind_of(taken)
+            for other in self.sides.alternatives(larger.match):
+                found = None if other.refused else self.compare(larger, other, kind, seed, Tried())
+                if found is not None:
+                    return replace(found, choices=taken)
+        return None
 
     # ---- one instance
 
@@ -228,12 +247,16 @@ class RuleTrial:
         rights: list[Value] = []
         largest = 0.0
         for poison in _POISONS if _is_of_lanes(left) else _POISONS[:1]:
-            meaning = TermValues(self.machines[precise], context, leaves, launch, poison=poison)
+            machine = self.machines[precise]
+            meaning = TermValues(machine, context, leaves, launch, poison=poison)
             try:
                 lefts.append(meaning.of(left))
             except Meaningless as problem:
                 tried.problems[str(problem)] = tried.problems.get(str(problem), 0) + 1
                 return None
+            wraps = self.instances.is_last and not meaning.wide
+            largest = max(largest, meaning.largest)
+            meaning = TermValues(machine, context, leaves, launch, poison=poison, wraps=wraps)
             try:
                 rights.append(meaning.of(right))
             except Meaningless as problem:

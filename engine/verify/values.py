@@ -135,9 +135,9 @@ def _indices(shape: tuple[int, ...], facts: Mapping[str, int], distinct: bool, r
     low, high, step = facts["lo"], facts["hi"], facts["pow2"]
     count = (high - low) // step + 1
     if distinct and low >= -1:
-        options = np.arange(max(low, 0), high + 1, step)
+        options = range(max(low, 0), high + 1, step)
         values = np.full(int(np.prod(shape)), -1 if low < 0 else 0, np.int64)
-        taken = rng.permutation(options)[: values.size]
+        taken = max(low, 0) + step * rng.choice(len(options), min(len(options), values.size), replace=False)
         places = rng.permutation(values.size)[: taken.size]
         values[places] = taken
         if low >= 0:
