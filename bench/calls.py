@@ -42,7 +42,7 @@ class StubGpu(GpuRuntime):
 
     def __init__(self) -> None:
         self.pointer = 0
-        steps = ("function", "module", "free", "synchronize", "event", "record", "wait", "free event", "write", "read")
+        steps = ("function", "module", "free", "synchronize", "event", "record", "wait", "free event", "write", "read", "capturing")
         self.functions = dict.fromkeys(steps, lambda *_: (0, 0)) | {"allocate": self._allocated}
 
     def _allocated(self, size: int) -> tuple[int, int]:
@@ -54,6 +54,9 @@ class StubGpu(GpuRuntime):
 
     def build(self, kernel: KernelSource) -> bytes:
         return kernel.text.encode()
+
+    def scratch_bytes(self, image: bytes, kernel: str) -> int:  # noqa: ARG002
+        return 0
 
     def enter(self) -> None:
         self.call("the GPU cannot be used", _nothing, 0)

@@ -41,6 +41,7 @@ class HostGpu(GpuRuntime):
         self.finished: list[int] = []
         self.memory: dict[int, Array] = {}
         self.failing = False
+        self.capturing: set[int] = set()
 
     def count(self) -> int:
         return 1
@@ -49,6 +50,12 @@ class HostGpu(GpuRuntime):
         self.built.append(kernel)
         _known[kernel.text.encode()] = kernel
         return kernel.text.encode()
+
+    def scratch_bytes(self, image: bytes, kernel: str) -> int:  # noqa: ARG002
+        return 0
+
+    def is_capturing(self, stream: int) -> bool:
+        return stream in self.capturing
 
     def enter(self) -> None:
         pass

@@ -1,4 +1,4 @@
-// test: printed by genrw for gfx942, 1000 workgroups of 512
+// test: printed by genrw for gfx942, 1000 workgroups of 256
 //
 // # The position of each row's largest element, the first of several.
 // x = @param:x -> float{1000, 5000}
@@ -15,22 +15,22 @@ struct argmax_float {
     static GEN_DEVICE gen::int64 finish(acc a, long long n) { return static_cast<gen::int64>(a.index); }
 };
 
-GEN_KERNEL(512)
+GEN_KERNEL(256)
 test(const float* __restrict__ x, gen::int64* __restrict__ z_output)
 {
     const int first = gen::local_id() * 4;
-    const auto x_in = gen::strided_load<12, 2048, 4>(x, first + gen::workgroup_id() * 5000, first, 5000, 0.0f);
+    const auto x_in = gen::strided_load<20, 1024, 4>(x, first + gen::workgroup_id() * 5000, first, 5000, 0.0f);
     const argmax_float::acc identity = argmax_float::identity();
-    GEN_LDS(argmax_float::acc, lds, 8);
-    gen::array<argmax_float::acc, 12> where;
+    GEN_LDS(argmax_float::acc, lds, 4);
+    gen::array<argmax_float::acc, 20> where;
     GEN_UNROLL
-    for (int i = 0; i < 12; ++i) {
-        const int index = first + i / 4 * 2048 + i % 4;
+    for (int i = 0; i < 20; ++i) {
+        const int index = first + i / 4 * 1024 + i % 4;
         where[i] = index < 5000 ? argmax_float::element(x_in[i], index) : identity;
     }
     const argmax_float::acc lane_argmax = gen::lane_reduce<argmax_float>(where);
     const argmax_float::acc wave_argmax = gen::dpp_reduce<argmax_float, 64>(lane_argmax);
-    const argmax_float::acc block_argmax = gen::reduce_waves<argmax_float, 8, false>(wave_argmax, lds);
+    const argmax_float::acc block_argmax = gen::reduce_waves<argmax_float, 4, false>(wave_argmax, lds);
     const gen::int64 i_ = argmax_float::finish(block_argmax, 5000);
     if (gen::local_id() == 0) z_output[gen::workgroup_id()] = i_;
 }

@@ -1,4 +1,4 @@
-// test: printed by genrw for gfx942, 8192 workgroups of 512
+// test: printed by genrw for gfx942, 8192 workgroups of 256
 //
 // # Layer normalisation with scale and shift: one kernel, a row in registers.
 // x = @param:x -> half{8192, 4096}
@@ -23,7 +23,7 @@ struct sum_float {
     static GEN_DEVICE acc combine(acc a, acc b) { return a + b; }
 };
 
-GEN_KERNEL(512)
+GEN_KERNEL(256)
 test(const gen::half* __restrict__ x,
      const gen::half* __restrict__ scale,
      const gen::half* __restrict__ shift,
@@ -31,36 +31,36 @@ test(const gen::half* __restrict__ x,
 {
     const int first = gen::local_id() * 8;
     const int base = first + gen::workgroup_id() * 4096;
-    const auto x_in = gen::strided_load<8, 4096, 8>(x, base);
-    GEN_LDS(float, lds, 8);
-    GEN_LDS(float, lds2, 8);
-    const auto scale_in = gen::strided_load<8, 4096, 8>(scale, first);
-    const auto shift_in = gen::strided_load<8, 4096, 8>(shift, first);
-    gen::array<float, 8> convert;
+    const auto x_in = gen::strided_load<16, 2048, 8>(x, base);
+    GEN_LDS(float, lds, 4);
+    GEN_LDS(float, lds2, 4);
+    const auto scale_in = gen::strided_load<16, 2048, 8>(scale, first);
+    const auto shift_in = gen::strided_load<16, 2048, 8>(shift, first);
+    gen::array<float, 16> convert;
     GEN_UNROLL
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 16; ++i) {
         convert[i] = gen::convert<float>(x_in[i]);
     }
     const float lane_sum = gen::lane_reduce<sum_float>(convert);
     const float wave_sum = gen::dpp_reduce<sum_float, 64>(lane_sum);
-    const float block_sum = gen::reduce_waves<sum_float, 8, false>(wave_sum, lds);
+    const float block_sum = gen::reduce_waves<sum_float, 4, false>(wave_sum, lds);
     const float mul = block_sum * 0.00024414062f;
-    gen::array<float, 8> sub;
-    gen::array<float, 8> mul2;
+    gen::array<float, 16> sub;
+    gen::array<float, 16> mul2;
     GEN_UNROLL
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 16; ++i) {
         sub[i] = convert[i] - mul;
         mul2[i] = sub[i] * sub[i];
     }
     const float lane_sum2 = gen::lane_reduce<sum_float>(mul2);
     const float wave_sum2 = gen::dpp_reduce<sum_float, 64>(lane_sum2);
-    const float block_sum2 = gen::reduce_waves<sum_float, 8, false>(wave_sum2, lds2);
+    const float block_sum2 = gen::reduce_waves<sum_float, 4, false>(wave_sum2, lds2);
     const float rsqrt = gen::rsqrt(gen::fma(block_sum2, 0.00024414062f, 1.001358e-05f));
-    gen::array<gen::half, 8> y;
+    gen::array<gen::half, 16> y;
     GEN_UNROLL
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 16; ++i) {
         const float fma2 = gen::fma(sub[i] * rsqrt, gen::convert<float>(scale_in[i]), gen::convert<float>(shift_in[i]));
         y[i] = gen::convert<gen::half>(fma2);
     }
-    gen::strided_store<8, 4096, 8>(z_output, base, y);
+    gen::strided_store<16, 2048, 8>(z_output, base, y);
 }

@@ -1,4 +1,4 @@
-// test: printed by genrw for gfx942, 8192 workgroups of 512
+// test: printed by genrw for gfx942, 8192 workgroups of 256
 //
 // # Row softmax of a half matrix: one kernel, computed in float.
 // x = @param:x -> half{8192, 4096}
@@ -64,29 +64,29 @@ struct sum_float {
     static GEN_DEVICE acc combine(acc a, acc b) { return a + b; }
 };
 
-GEN_KERNEL(512)
+GEN_KERNEL(256)
 test(const gen::half* __restrict__ x, gen::half* __restrict__ z_output)
 {
     const int base = gen::local_id() * 8 + gen::workgroup_id() * 4096;
-    const auto x_in = gen::strided_load<8, 4096, 8>(x, base);
+    const auto x_in = gen::strided_load<16, 2048, 8>(x, base);
     const gen::half lane_max = gen::lane_reduce<max_half>(x_in);
     const float convert2 = gen::convert<float>(lane_max);
     const float wave_max = gen::dpp_reduce<max_float, 64>(convert2);
-    GEN_LDS(float, lds, 8);
-    const float block_max = gen::reduce_waves<max_float, 8, false>(wave_max, lds);
-    GEN_LDS(float, lds2, 8);
-    gen::array<float, 8> exp_short;
+    GEN_LDS(float, lds, 4);
+    const float block_max = gen::reduce_waves<max_float, 4, false>(wave_max, lds);
+    GEN_LDS(float, lds2, 4);
+    gen::array<float, 16> exp_short;
     GEN_UNROLL
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 16; ++i) {
         exp_short[i] = gen::exp_short(gen::convert<float>(x_in[i]) - block_max);
     }
     const float lane_sum = gen::lane_reduce<sum_float>(exp_short);
     const float wave_sum = gen::dpp_reduce<sum_float, 64>(lane_sum);
-    const float block_sum = gen::reduce_waves<sum_float, 8, false>(wave_sum, lds2);
-    gen::array<gen::half, 8> y;
+    const float block_sum = gen::reduce_waves<sum_float, 4, false>(wave_sum, lds2);
+    gen::array<gen::half, 16> y;
     GEN_UNROLL
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 16; ++i) {
         y[i] = gen::convert<gen::half>(gen::div_short(exp_short[i], block_sum));
     }
-    gen::strided_store<8, 4096, 8>(z_output, base, y);
+    gen::strided_store<16, 2048, 8>(z_output, base, y);
 }
