@@ -149,7 +149,7 @@ def space_record(module: Module, library: Library) -> LazyRecord:
     """The space as rules see it.
 
     lens, axes; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least,
-    of which `read`; `inputs`, the number of parameters, of which `streams` are at least half as large as the space; `operations` per element; `folds`, their number; `passes` over a row that is
+    of which `read`, parts that are moved elsewhere counted as such; `inputs`, the number of parameters, of which `streams` are at least half as large as the space; `operations` per element; `folds`, their number; `passes` over a row that is
     not kept; `scattered`, the operators whose neighbouring results lie apart in their operands; `turned`, the axis along
     which neighbours lie together there, -1 without such operators or with rows; `item`, the bytes of
     the smallest element type read or written, `wide` those of the largest; `views`, the shapes of what the only fold
@@ -165,10 +165,8 @@ def space_record(module: Module, library: Library) -> LazyRecord:
             "n": lambda: n,
             "rows": lambda: prod(length for d, length in enumerate(lens) if d not in axes),
             "elements": lambda: prod(lens),
-            "bytes": lambda: sum(t.elements * _itemsize(t.dtype) for t in _tensors(module)),
-            "read": lambda: sum(
-                p.type.elements * _itemsize(p.type.dtype) for p in module.parameters if p.type.sort == "tensor"
-            ),
+            "bytes": lambda: _read(module, library) + sum(_bytes(_stored(n).type) for n in module.root.operands),
+            "read": lambda: _read(module, library),
             "inputs": lambda: sum(1 for p in module.parameters if p.type.sort == "tensor"),
             "streams": lambda: sum(
                 2 * p.type.elements >= prod(lens) for p in module.parameters if p.type.sort == "tensor"
@@ -206,6 +204,35 @@ def _common_type(nodes: Sequence[Node]) -> str:
     """The element type of nodes, if they have one."""
     types = {node.type.dtype for node in nodes}
     return types.pop() if len(types) == 1 else ""
+
+
+def _read(module: Module, library: Library) -> int:
+    """The bytes of its parameters that a kernel reads: of what operators only move, as much as there is of it then."""
+    users: dict[int, list[Node]] = {id(p): [] for p in module.parameters if p.type.sort == "tensor"}
+    for node in module.nodes:
+        for operand in node.operands:
+            users.get(id(operand), []).append(node)
+    return sum(_read_of(p, users[id(p)], library) for p in module.parameters if id(p) in users)
+
+
+def _read_of(parameter: Node, users: Sequence[Node], library: Library) -> int:
+    whole = _bytes(parameter.type)
+    if not all(_moves(parameter, user, library) for user in users):
+        return whole
+    return min(whole, sum(user.type.elements for user in users) * _itemsize(parameter.type.dtype))
+
+
+def _moves(operand: Node, user: Node, library: Library) -> bool:
+    """Is an operand what a node takes elements of, and nothing else?"""
+    operator = library.operator(user.op)
+    if operator.role != "index_map" or not operator.decl.role_parts:
+        return False
+    place = library.part(user.op, 0)
+    return all((other is operand) == (i == place) for i, other in enumerate(user.operands))
+
+
+def _bytes(type_: Type) -> int:
+    return type_.elements * _itemsize(type_.dtype) if type_.sort == "tensor" else 0
 
 
 def _tensors(module: Module) -> list[Type]:
