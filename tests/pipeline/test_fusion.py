@@ -100,7 +100,7 @@ def test_a_concatenation_of_computed_values_is_one_kernel() -> None:
 
 
 CHEAP = """
-    x = @param:x -> float{4096, 131072}
+    x = @param:x -> float{16384, 16384}
     a = add(x, 1.0)
     r = reduce_sum[axes={1}](a)
     c = reduce_sum[axes={0}](a)
