@@ -42,7 +42,19 @@ class StubGpu(GpuRuntime):
 
     def __init__(self) -> None:
         self.pointer = 0
-        steps = ("function", "module", "free", "synchronize", "event", "record", "wait", "free event", "write", "read", "capturing")
+        steps = (
+            "function",
+            "module",
+            "free",
+            "synchronize",
+            "event",
+            "record",
+            "wait",
+            "free event",
+            "write",
+            "read",
+            "capturing",
+        )
         self.functions = dict.fromkeys(steps, lambda *_: (0, 0)) | {"allocate": self._allocated}
 
     def _allocated(self, size: int) -> tuple[int, int]:
