@@ -167,11 +167,8 @@ def _chosen(kernel: Program) -> list[Mapping[str, Any]]:
 def rated_schedules(kernel: Program) -> list[tuple[float, Mapping[str, Any]]]:
     """The schedules of a kernel with their costs, the cheapest first."""
     (module,) = kernel.modules
-    for stage in kernel.stages:
-        rated = kernel.lower(stage).trace.schedules.get(module.name)
-        if rated:
-            return [(cost, schedule) for cost, schedule, _ in rated]
-    return []
+    scheduled = next(stage for stage in kernel.stages if kernel.library.is_scheduled(stage))
+    return [(cost, schedule) for cost, schedule, _ in kernel.lower(scheduled).trace.schedules.get(module.name, ())]
 
 
 # ---- rating
