@@ -2036,6 +2036,68 @@ GEN_DEVICE array<T, Size> strided_load(const T* p, I base, bool ok, detail::as_g
     return detail::copies<T, Size>(fill);
 }
 
+/// Elements in chunks of Vector, each in a place of its own: element i is p[at[i] + i % Vector], where `at` is the same for all
+/// of a chunk.
+template <int Vector, class T, class I, int Size>
+GEN_DEVICE array<T, Size> placed_load(const T* p, const array<I, Size>& at)
+{
+    static_assert(Size % Vector == 0, "a load takes whole chunks");
+    array<T, Size> result;
+    GEN_UNROLL
+    for (int chunk = 0; chunk < Size / Vector; chunk++)
+        detail::read_vector<Vector>(result.items + chunk * Vector, p + at[chunk * Vector]);
+    return result;
+}
+
+/// The same where chunk j is read only if first + j * Step < limit, and is `fill` otherwise.
+template <int Vector, int Step, class T, class I, int Size, class J, class L>
+GEN_DEVICE array<T, Size> placed_load(const T* p, const array<I, Size>& at, J first, L limit, detail::as_given<T> fill)
+{
+    static_assert(Size % Vector == 0, "a load takes whole chunks");
+    array<T, Size> result;
+    GEN_UNROLL
+    for (int i = 0; i < Size; i++) result[i] = fill;
+#if GEN_AMD
+    // Without a branch for each chunk, as in chunked_load.
+    if (limit <= 0) return result;
+    GEN_UNROLL
+    for (int chunk = 0; chunk < Size / Vector; chunk++) {
+        const bool ok = first + chunk * Step < limit;
+        array<T, Vector> values;
+        detail::read_vector<Vector>(values.items, p + (ok ? at[chunk * Vector] : static_cast<I>(0)));
+        GEN_UNROLL
+        for (int i = 0; i < Vector; i++) result[chunk * Vector + i] = detail::choose(ok, values[i], fill);
+    }
+#else
+    GEN_UNROLL
+    for (int chunk = 0; chunk < Size / Vector; chunk++)
+        if (first + chunk * Step < limit)
+            detail::read_vector<Vector>(result.items + chunk * Vector, p + at[chunk * Vector]);
+#endif
+    return result;
+}
+
+/// Writes what placed_load reads.
+template <int Vector, class T, class I, int Size>
+GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, const array<T, Size>& values)
+{
+    static_assert(Size % Vector == 0, "a store takes whole chunks");
+    GEN_UNROLL
+    for (int chunk = 0; chunk < Size / Vector; chunk++)
+        detail::write_vector<Vector>(p + at[chunk * Vector], values.items + chunk * Vector);
+}
+
+/// The same where chunk j is written only if first + j * Step < limit.
+template <int Vector, int Step, class T, class I, int Size, class J, class L>
+GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, const array<T, Size>& values, J first, L limit)
+{
+    static_assert(Size % Vector == 0, "a store takes whole chunks");
+    GEN_UNROLL
+    for (int chunk = 0; chunk < Size / Vector; chunk++)
+        if (first + chunk * Step < limit)
+            detail::write_vector<Vector>(p + at[chunk * Vector], values.items + chunk * Vector);
+}
+
 /// Writes what strided_load reads.
 template <int Size, int Stride, int Vector = 1, class T, class I>
 GEN_DEVICE void strided_store(T* p, I base, const array<T, Size>& values)

@@ -135,8 +135,8 @@ def _classify(item: Placed, library: Library) -> None:
         item.folds_loop = any(o.loop is not None for o in item.operands)
         return
     is_leaf = operator.role == "index_leaf"
-    if operator.role in ("sync", "array"):
-        # all elements of the share at once: lanes meet but once, and what an operator computes two at a time stays so
+    if operator.role in ("sync", "array") or "whole" in operator.decl.role_parts:
+        # all elements of the share at once: lanes meet but once, and what is computed or moved several at a time stays so
         item.wide = False
     elif node.type.sort == "effect":
         item.gathered = library.part(node.op, _VALUE) if "in_chunks" in operator.decl.role_parts else None

@@ -242,6 +242,15 @@ def aligned_to(i: Value, n: int) -> Value:
     return i
 
 
+def one_of_chunk(i: Value, vector: int) -> Value:
+    """A share of indices, each of which is the same for all neighbours of a chunk; Misuse if one is not."""
+    values = _index("each_chunk", i)
+    chunks = values.reshape(*values.shape[:SHARE], -1, vector) if values.shape[SHARE] % vector == 0 else values
+    if np.any(chunks != chunks[..., :1]):
+        raise Misuse(f"takes chunks of {vector} neighbours, not all of which have one place")
+    return i
+
+
 def lane_functions(lanes: Lanes) -> dict[str, Function]:
     """What the `means` of lane operators may call, besides all that the `means` of tensor operators may."""
     along = lanes.index_along
@@ -258,6 +267,8 @@ def lane_functions(lanes: Lanes) -> dict[str, Function]:
         declare("unspecified() -> any", lanes.unspecified, "Any number: nothing may depend on which."),
         declare("total(xs: list) -> any", total, "The sum of a list of indices."),
         declare("aligned(i: any, n: int) -> any", aligned_to, "The index itself, which has to be a multiple of n."),
+        declare("each_chunk(i: any, vector: int) -> any", one_of_chunk,
+            "The indices of a share themselves, each of which has to be the same for all neighbours of a chunk."),
         declare("element(x: any, i: any, fill: any?) -> any", lanes.element,
             "The element of that number, counted along the tensor's rows; `fill` where the number is -1."),
         declare("at_offset(x: any, i: any, ok: any?, fill: any?) -> any", lanes.at_offset,

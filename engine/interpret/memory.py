@@ -146,6 +146,14 @@ class Memory:
         return _by_element(self.values, self).copy()
 
 
+def read_as(elements: Values, declared: Type, type_: Type) -> Values:
+    """The elements of a type in the memory of a tensor that was declared with another one."""
+    if type_ == declared:
+        return elements
+    memory = Memory.holding("", declared, elements)
+    return _by_element(memory.values, Memory("", type_, memory.values, memory.origin)).copy()
+
+
 def extent(type_: Type) -> tuple[int, int]:
     """The lowest offset of a tensor's elements, and the length of the memory from there on."""
     if not type_.elements:

@@ -319,7 +319,7 @@ class _Builder:
             return []
         operator = found[0]
         part = operator.decl.role_parts[0] if operator.role == "boundary" and operator.decl.role_parts else None
-        if part in _WRITTEN_OTHERWISE:
+        if part in _WRITTEN_OTHERWISE and not (part == "input" and self.of_rule):
             raise error(
                 f"`{instruction.op}` is no operation of programs", instruction.op_span, _WRITTEN_OTHERWISE[part]
             )

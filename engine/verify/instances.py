@@ -264,6 +264,15 @@ class _Draw:
         hint = self.hint.operators.get(id(pattern))
         node = self._leaf(f"p{len(self.leaves)}", "tensor", self._input_type(hint), hint)
         self.operators[id(pattern)] = node
+        for attribute in pattern.attributes:
+            value = attribute.value if attribute.value is not None else Name(attribute.name)
+            known = (
+                self.names.setdefault(value.name, node.attribute(attribute.name))
+                if isinstance(value, Name)
+                else self._fixed(value)
+            )
+            if known != node.attribute(attribute.name):
+                raise NoInstance("a parameter of another kind")
         if pattern.binds is not None:
             self.values[pattern.binds] = node
         return node

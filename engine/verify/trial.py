@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from genrw.engine.interpret.memory import read_as
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Node, walk
 from genrw.engine.ir.types import Type
@@ -240,6 +241,7 @@ class RuleTrial:
         """The first difference; in words that the right side cannot be evaluated; False for none; None if the left side
         cannot be evaluated."""
         launch, leaves = self._leaves(instance, kind, seed)
+        leaves |= self._read_otherwise(right, instance.match.leaves, leaves)
         context = instance.match.context
         if _is_of_lanes(left) and not self._settled(left, context, leaves, launch, tried):
             return None
@@ -306,6 +308,13 @@ class RuleTrial:
             match.leaves, match.left, self.library, launch, instance.ranges, kind, Random(seed).getrandbits(32)
         )
         return launch, leaves
+
+    def _read_otherwise(self, right: Node, given: Sequence[Node], values: Mapping[int, Values]) -> dict[int, Values]:
+        """The values of parameters that the right side reads with strides of its own."""
+        known = {leaf.attribute("name"): leaf for leaf in given if leaf.type.sort == "tensor"}
+        inputs = [n for n in walk(right) if n.op == self.library.boundary("input").name and id(n) not in values]
+        pairs = [(node, known[node.attribute("name")]) for node in inputs if node.attribute("name") in known]
+        return {id(node): read_as(values[id(leaf)], leaf.type, node.type) for node, leaf in pairs}
 
     def _stands_for(self, right: Type, left: Node) -> bool:
         """May a value of a type stand for another one? A single one stands for a share of one, and for a share of equal

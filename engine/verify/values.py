@@ -19,6 +19,8 @@ from genrw.grammar.diagnostics import GenrwError
 
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), float("nan"))
 _EXTREME = (1e-30, 3e4, -7e4, 1e30)
+_CHUNKS = (1, 1, 1, 1, 1, 1, 2, 4, 8)
+"""So many neighbours of a share have one index."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,13 @@ def _indices(shape: tuple[int, ...], facts: Mapping[str, int], distinct: bool, r
     values = low + step * rng.integers(0, count, shape)
     edge = rng.uniform(size=shape)
     values = np.where(edge < 0.05, low, np.where(edge > 0.95, low + (count - 1) * step, values))
-    return np.asarray(values, np.int64)
+    return _in_chunks(np.asarray(values, np.int64), int(rng.choice(_CHUNKS)))
+
+
+def _in_chunks(values: Values, length: int) -> Values:
+    """The values of a share, each chunk of it as its first element."""
+    size = values.shape[-1]
+    return values[..., np.arange(size) // length * length] if size % length == 0 else values
 
 
 def launch_of(library: Library, schedule: Mapping[str, Any], wave: int) -> LaunchExtents:
