@@ -2087,6 +2087,12 @@ GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, const array<T, Size
         detail::write_vector<Vector>(p + at[chunk * Vector], values.items + chunk * Vector);
 }
 
+template <int Vector, class T, class I, int Size>
+GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, detail::as_given<T> value)
+{
+    placed_store<Vector>(p, at, detail::copies<T, Size>(value));
+}
+
 /// The same where chunk j is written only if first + j * Step < limit.
 template <int Vector, int Step, class T, class I, int Size, class J, class L>
 GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, const array<T, Size>& values, J first, L limit)
@@ -2096,6 +2102,12 @@ GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, const array<T, Size
     for (int chunk = 0; chunk < Size / Vector; chunk++)
         if (first + chunk * Step < limit)
             detail::write_vector<Vector>(p + at[chunk * Vector], values.items + chunk * Vector);
+}
+
+template <int Vector, int Step, class T, class I, int Size, class J, class L>
+GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, detail::as_given<T> value, J first, L limit)
+{
+    placed_store<Vector, Step>(p, at, detail::copies<T, Size>(value), first, limit);
 }
 
 /// Writes what strided_load reads.

@@ -308,6 +308,8 @@ class Extractor:
             if same or not operands:
                 return written
         type_ = self._type(node.op, attributes, operands, context, node.attributes)
+        if node.op == self.library.boundary("input").name:
+            name = dict(attributes)["name"]
         return Node(node.op, attributes, tuple(operands), type_, name, span, rules)
 
     def _type(

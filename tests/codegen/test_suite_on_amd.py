@@ -25,6 +25,8 @@ _ROOM = 512 // 5 // 8 * 8
 """Registers of a lane: they leave room for five waves of eight on each SIMD of CDNA, for all sixteen of RDNA."""
 _MANY_REGISTERS = {
     "softmax_f16_4096x50257": "a lane holds 104 halves: one workgroup a unit is what its schedule asks for",
+    "layernorm_f16_8192x4096": "a lane holds 32 halves, and as floats while it folds them: four waves of a SIMD",
+    "add_layernorm_f16_8192x4096": "the same",
     "layernorm_f32_1024x131072": "a lane folds 16 elements at a time, each with a sum, a count, a mean and squares",
 }
 _WIDEST = {"dwordx4", "b128"}

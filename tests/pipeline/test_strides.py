@@ -1,0 +1,101 @@
+"""Parameters that lie in memory in any order, with gaps or repeats: what is done to them is right at every stage, and kernels
+read their memory in order."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from breadth import spread
+from support import check_every_stage, check_host
+from together import made
+
+TARGETS = ["gfx942", "gfx1100", "sm_90", "host"]
+MOVES = [
+    "relu(x)",
+    "add(x, b)",
+    "sub(b, x)",
+    "slice[axes={{{last}}}, starts={{1}}, ends={{3}}](x)",
+    "pad[pads={{{pads}}}](x)",
+    "reverse[axes={{0, {last}}}](x)",
+    "gather[axis=0](x, i)",
+    "transpose[permutation={{{turned}}}](x)",
+    "reduce_sum[axes={{0}}](x)",
+    "reduce_max[axes={{{last}}}](x)",
+    "softmax[axis={last}](x)",
+    "argmax[axis={last}](x)",
+    "concat[axis=0](x, x)",
+]
+
+
+def strided(random: Random) -> tuple[list[int], list[int]]:
+    """Lengths with strides in any order: some axes have gaps behind them, some repeat."""
+    lens = [random.choice((1, 3, 4, 8, 16, 33, 70)) for _ in range(random.randint(1, 3))]
+    lens.append(random.choice((4, 5, 8, 33)))
+    strides, step = [0] * len(lens), 1
+    for d in random.sample(range(len(lens)), len(lens)):
+        if random.random() < 0.85:
+            strides[d] = step
+            step *= lens[d] + random.choice((0, 0, 0, 1, 8))
+    return lens, strides
+
+
+def program(seed: int) -> str:
+    """A parameter with strides, and a few operations on it."""
+    random = Random(seed)
+    lens, strides = strided(random)
+    rank, dtype = len(lens), random.choice(("float", "half", "int32"))
+    moves = [move for move in MOVES if dtype != "int32" or "softmax" not in move]
+    move = random.choice(moves).format(
+        last=rank - 1,
+        pads=_shown([random.randint(0, 2) for _ in range(2 * rank)]),
+        turned=_shown(random.sample(range(rank), rank)),
+    )
+    beside = [n if random.random() < 0.5 else 1 for n in lens]
+    return (
+        f"x = @param:x -> {dtype}{{{_shown(lens)}}}, {{{_shown(strides)}}}\n"
+        f"b = @param:b -> {dtype}{{{_shown(beside)}}}\n"
+        "i = @param:i -> int64{5}\n"
+        f"y = {move}\nz = {random.choice(('abs(y)', 'neg(y)', 'mul(y, 2)'))}\n@return(z)\n"
+    )
+
+
+def _shown(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+@pytest.mark.parametrize(("seed", "target"), spread(range(60), TARGETS, quick=8))
+def test_any_strides_mean_the_same_at_every_stage(seed: int, target: str) -> None:
+    check_every_stage(program(seed), target, seed)
+
+
+@pytest.mark.parametrize(("seed", "target"), spread(range(100, 116), TARGETS, quick=4))
+def test_any_strides_on_the_host(seed: int, target: str) -> None:
+    check_host(program(seed), target, seed)
+
+
+def printed(text: str) -> str:
+    """The text of a program's kernels."""
+    return "\n".join(kernel.text for kernel in made(text, "sm_90").kernels)
+
+
+def test_rows_across_memory_are_columns_along_it() -> None:
+    text = "x = @param:x -> half{512, 4096}, {1, 512}\ny = reduce_max[axes={1}](x)\n@return(y)\n"
+    assert "gen::reduce_parts<max_float" in printed(text)
+
+
+def test_what_lies_across_memory_is_turned_in_workgroup_memory() -> None:
+    text = "x = @param:x -> float{2048, 1024}, {1, 2048}\ny = relu(x)\n@return(y)\n"
+    assert "GEN_LDS(float" in printed(text)
+
+
+def test_what_repeats_is_a_broadcast() -> None:
+    text = "x = @param:x -> float{4096, 8}, {8, 0}\ny = reduce_sum[axes={0}](x)\n@return(y)\n"
+    stages = {stage: str(lowered) for stage, lowered in made(text, "sm_90").each_stage()}
+    assert "float{4096, 1}, {8, 0}" in stages["simplify"]
+
+
+def test_padded_rows_stay_as_they_are() -> None:
+    text = "x = @param:x -> float{2048, 1000}, {1024, 1}\ny = relu(x)\n@return(y)\n"
+    stages = {stage: str(lowered) for stage, lowered in made(text, "sm_90").each_stage()}
+    assert "transpose" not in stages["simplify"]
