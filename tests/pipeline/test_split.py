@@ -91,13 +91,16 @@ def monoids() -> str:
     return "\n".join(lines)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "mine.rw").write_text(RULES + monoids())
-    return tmp_path
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rules of one folder are one library, and what they need is set up once."""
+    folder = tmp_path_factory.mktemp("rules")
+    (folder / "mine.rw").write_text(RULES + monoids())
+    return folder
 
 
 def program(folder: Path, op: str, type_: str, axes: str) -> Path:
+    """A program in a file that the next one overwrites."""
     path = folder / "p.gen"
     path.write_text(f"x = @param:x -> {type_}\ny = reduce_{op}[axes={axes}](x)\n@return(y)\n")
     return path
