@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from together import compile_together, lower_together
 
 import genrw
 from genrw.engine.interpret.compare import first_problem
+from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
 from genrw.engine.ir.types import packed_strides
 from genrw.grammar.diagnostics import GenrwError
@@ -24,6 +26,7 @@ from genrw.measure.host_case import HostCase
 from genrw.measure.peers import as_types, numpy_arrays
 from genrw.measure.random_cases import random_case, random_cases
 from genrw.program import Program
+from genrw.runner import reference_run
 
 ROOT = Path(__file__).parents[2]
 TARGETS = ("gfx942", "gfx1100", "sm_90", "host")
@@ -70,35 +73,51 @@ def test_all_programs_can_be_read() -> None:
     assert {"half", "bf16", "float", "int8"} <= types
 
 
-def _lowered(case: BenchCase, target: str) -> None:
-    kernels = genrw.load(case.source.text, target=target).kernels()
-    assert kernels, case.name
+def _lower(cases: Sequence[BenchCase], target: str) -> None:
+    for case, one in zip(cases, lower_together([case.source.text for case in cases], target), strict=True):
+        assert one.kernels, case.name
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_some_lower(target: str) -> None:
     first = TARGETS.index(target) * 2
-    for case in models()[first::SAMPLED]:
-        _lowered(case, target)
+    _lower(models()[first::SAMPLED], target)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_case_of_each_kernel_lowers(target: str) -> None:
-    for case in {case.kernel: case for case in models()}.values():
-        _lowered(case, target)
+    _lower(list({case.kernel: case for case in models()}.values()), target)
 
 
 def _is_right(case: BenchCase, program: Program) -> None:
     """Kernels of the CPU against the interpreter in double, and numpy's counterpart too."""
     loaded = HostCase(program, case.name)
     assert loaded.check() is None, case.name
+    _counterpart_is_right(case, program, loaded.inputs, loaded._wanted)
+
+
+def _are_right(cases: Sequence[BenchCase]) -> None:
+    """The same of many, lowered and compiled together."""
+    lowered = lower_together([case.source.text for case in cases], "host")
+    compile_together(lowered)
+    for case, one in zip(cases, lowered, strict=True):
+        inputs = random_inputs(one.program.origin[0], one.program.library, 0)
+        wanted = dict(reference_run(one.program)(inputs, precise=True))
+        made = one.on_the_host(inputs)
+        types = {name: node.type.dtype for name, node in one.program.results.items()}
+        assert first_problem((name, made[name], wanted[name], types[name]) for name in types) is None, case.name
+        _counterpart_is_right(case, one.program, inputs, wanted)
+
+
+def _counterpart_is_right(
+    case: BenchCase, program: Program, inputs: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> None:
     function = numpy_counterparts().of(case, program)
     assert function is not None, case.name
     types = {name: node.type.dtype for name, node in program.results.items()}
     with np.errstate(all="ignore"):
-        made = as_types(function(*numpy_arrays(program, loaded.inputs)), [numpy_dtype(t) for t in types.values()])
-    wanted = loaded._wanted
+        made = as_types(function(*numpy_arrays(program, inputs)), [numpy_dtype(t) for t in types.values()])
     results = ((name, got, wanted[name], types[name]) for name, got in zip(types, made, strict=True))
     assert first_problem(results) is None, case.name
 
@@ -115,8 +134,7 @@ def test_some_are_right(kernel: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(0, 101, 10))
 def test_all_are_right_at_small_extents(number: int) -> None:
-    for case in small()[number : number + 10]:
-        _is_right(case, genrw.load(case.source.text, target="host"))
+    _are_right(small()[number : number + 10])
 
 
 def test_torch_has_a_function_for_each_kernel() -> None:
@@ -131,9 +149,7 @@ def test_torch_has_a_function_for_each_kernel() -> None:
 def test_torch_computes_the_same() -> None:
     import torch
 
-    from genrw.engine.interpret.inputs import random_inputs
     from genrw.measure.peers import torch_arrays
-    from genrw.runner import reference_run
 
     counterparts = Counterparts(ROOT / "bench" / "peers.py")
     for case in small():
@@ -236,8 +252,8 @@ def test_random_programs_have_counterparts() -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_random_programs_lower(target: str) -> None:
-    for _, program in _random(60)[TARGETS.index(target) :: 10]:
-        assert genrw.load(program.source.text, target=target).kernels()
+    texts = [program.source.text for _, program in _random(60)[TARGETS.index(target) :: 10]]
+    assert all(one.kernels for one in lower_together(texts, target))
 
 
 @pytest.mark.slow
