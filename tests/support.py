@@ -78,7 +78,11 @@ def check_host(text: str, target: str, seed: int = 0, orders: tuple[int, ...] = 
 
 def check_compiles(text: str, target: str, **options: Any) -> None:
     """The kernels compile for an AMD target, and need no memory that the program does not show."""
-    program = made(text, target, **options)
+    check_built(made(text, target, **options))
+
+
+def check_built(program: Made) -> None:
+    """The same of a program that may have been compiled together with others."""
     for kernel, report in zip(program.kernels, program.on_the_gpu, strict=True):
         assert report.wavefront_size == kernel.wave_size
         assert report.scratch_bytes == 0, kernel.text
@@ -124,10 +128,17 @@ def lower_each(text: str, schedules: Sequence[Mapping[str, Any]], target: str = 
 
     The schedules need not be among those that rules open.
     """
-    program = load(text, target).lower("schedule")
-    module = program.modules[0]
-    modules = tuple(replace(module, name=f"k{i}", schedule=dict(s)) for i, s in enumerate(schedules))
-    return program.with_modules(modules).lower(program.stages[-1])
+    return lower_scheduled([(text, schedule) for schedule in schedules], target)
+
+
+def lower_scheduled(found: Sequence[tuple[str, Mapping[str, Any]]], target: str = WAVE64) -> Program:
+    """The same of several programs, a module for each schedule of each."""
+    scheduled = [load(text, target).lower("schedule") for text, _ in found]
+    modules = tuple(
+        replace(program.modules[0], name=f"k{i}", schedule=dict(schedule))
+        for i, (program, (_, schedule)) in enumerate(zip(scheduled, found, strict=True))
+    )
+    return scheduled[0].with_modules(modules).lower(scheduled[0].stages[-1])
 
 
 def check_schedules(text: str, schedules: Sequence[Mapping[str, Any]], target: str = WAVE64) -> None:

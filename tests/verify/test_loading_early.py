@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from breadth import SLOW
-from support import AMD_TARGETS, WAVE32, WAVE64, check_compiles, check_host_schedules, load, schedules
+from support import AMD_TARGETS, WAVE32, WAVE64, check_built, check_host_schedules, load, lower_scheduled, schedules
+from together import Made, build_together
 
 SUM = "x = @param:x -> float{5, 9001}\ns = reduce_sum[axes={1}](x)\n@return(s)"
 SOFTMAX = "x = @param:x -> half{3, 9000}\ny = softmax[axis=1](x)\n@return(y)"
@@ -79,7 +80,10 @@ def test_short_loops_and_columns_of_lanes_load_in_time() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", AMD_TARGETS)
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_registers_hold_both_steps(name: str, target: str) -> None:
-    for schedule in early(PROGRAMS[name], target):
-        check_compiles(PROGRAMS[name], target, schedule=schedule)
+def test_registers_hold_both_steps(target: str) -> None:
+    found = [(text, schedule) for text in PROGRAMS.values() for schedule in early(text, target)]
+    program = lower_scheduled(found, target)
+    kernels = [Made(program.with_modules((module,))) for module in program.modules]
+    build_together(kernels)
+    for kernel in kernels:
+        check_built(kernel)
