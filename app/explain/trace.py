@@ -13,6 +13,7 @@ from genrw.engine.explain.terms import Term
 from genrw.engine.fusion.compute_locations import is_of_places
 from genrw.engine.ir.nodes import Module, Unit
 from genrw.engine.lowering.pipeline import Pipeline
+from genrw.engine.lowering.program import recording_pipeline_of
 from genrw.engine.programs.text import main_tree, module_tree
 from genrw.explain.expressions import Expressions
 from genrw.grammar.diagnostics import error
@@ -67,7 +68,7 @@ class StageTrace:
 
 def traces(program: Program) -> Iterator[StageTrace]:
     """The traces of all stages that are still to come: program by program, stage by stage, module by module."""
-    pipeline = Pipeline(program.library, recorded=True)
+    pipeline = recording_pipeline_of(program.library)
     for unit in program.units:
         alone = program.with_units((unit,))
         for stage, lowered in alone.remaining_stages():

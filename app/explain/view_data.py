@@ -15,7 +15,7 @@ from genrw.engine.fusion.compute_locations import is_of_places
 from genrw.engine.ir.enode import ENode
 from genrw.engine.ir.interner import attributes_key
 from genrw.engine.ir.nodes import Main, Module, Node, Unit, walk
-from genrw.engine.lowering.pipeline import Pipeline
+from genrw.engine.lowering.program import recording_pipeline_of
 from genrw.engine.programs.text import main_tree, module_tree, value_names
 from genrw.explain.expressions import Expressions
 from genrw.grammar import gen_tree as tree
@@ -62,7 +62,7 @@ def view_data(program: Program) -> Json:
 class _Collector:
     def __init__(self, program: Program) -> None:
         self.program, self.library = program, program.library
-        self.pipeline = Pipeline(program.library, recorded=True)
+        self.pipeline = recording_pipeline_of(program.library)
         self.modules: dict[str, Json] = {}
         self.values: dict[str, Json] = {}
         self.rules: dict[str, int] = {}

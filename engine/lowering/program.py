@@ -41,6 +41,15 @@ def pipeline_of(library: Library) -> Pipeline:
     return pipeline
 
 
+def recording_pipeline_of(library: Library) -> Pipeline:
+    """The calling thread's pipeline that keeps what each rule of a library did: of the library asked about last."""
+    known: dict[Library, Pipeline] = _local.__dict__.setdefault("recording", {})
+    if library not in known:
+        known.clear()
+        known[library] = Pipeline(library, recorded=True)
+    return known[library]
+
+
 @dataclass(frozen=True)
 class StagedProgram:
     """Programs at some stage, with the rules and options that they are lowered by: modules, each alone or with the
