@@ -5,8 +5,9 @@ What the programs of examples are, `example_programs` says; what a rule made of 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +16,7 @@ from genrw.engine.egraph.relevance import relevant_rules
 from genrw.engine.egraph.stage import EGraphSnapshot, Limits, StageEngine
 from genrw.engine.explain.why_not_search import why_not
 from genrw.engine.ir.nodes import Module, Node, walk
+from genrw.engine.library.arities import program_arities, term_arities
 from genrw.engine.library.constants import folds_constants, has_constants
 from genrw.engine.library.library import Library
 from genrw.engine.library.variants import pattern_operators
@@ -30,6 +32,7 @@ from genrw.grammar.source import NOWHERE, Span
 DEFAULT_POLICY = "cost"
 _LIMITS = Limits(rounds=100, nodes_per_kernel=10_000, seconds=10.0)
 """One rule and a few operations need less than a program; a rule that never ends is told of soon."""
+_ENGINES_KEPT = 4
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,39 @@ def example_graphs(library: Library, rule: RuleDecl, example: Example) -> Iterat
     trial = _ExampleRun(library, rule, example, watched=True)
     for stage in trial.stages():
         yield stage, trial.saturated(stage)
+
+
+@dataclass
+class _Engines:
+    """The engines of the rules whose examples ran last. Most examples of a rule need the same one."""
+
+    library: Library
+    encodings: Encodings
+    kept: dict[Any, StageEngine] = field(default_factory=dict)
+
+    def engine(self, stage: str, rules: Sequence[RuleDecl], reachable: frozenset[str], module: Module) -> StageEngine:
+        """The engine of some rules for a module; `reachable` are the operators that can appear."""
+        arities = term_arities(self.library, rules, program_arities([module], self.library))
+        needed = self.encodings.needed(rules, reachable, arities)
+        key = (stage, needed.arities, needed.encoded)
+        engine = self.kept.pop(key, None)
+        if engine is None:
+            engine = StageEngine(self.library, stage, rules, reachable, _LIMITS, self.encodings)
+        self.kept[key] = engine
+        while len(self.kept) > _ENGINES_KEPT:
+            del self.kept[next(iter(self.kept))]
+        return engine
+
+
+_local = threading.local()
+
+
+def _engines_of(library: Library, watched: bool) -> _Engines:
+    """The calling thread's engines for the library asked about last: e-graphs belong to the thread that made them."""
+    known: dict[bool, _Engines] = _local.__dict__.setdefault("engines", {})
+    if watched not in known or known[watched].library is not library:
+        known[watched] = _Engines(library, Encodings(library, watched))
+    return known[watched]
 
 
 @dataclass
@@ -92,8 +128,7 @@ class _ExampleRun:
         before = self._spaced(stage)
         present = frozenset(node.op for node in before.nodes)
         rules, reachable = relevant_rules(self.library, (self.rule, *self._folding(stage)), present)
-        encodings = Encodings(self.library, self.watched)
-        engine = StageEngine(self.library, stage, rules, reachable, _LIMITS, encodings)
+        engine = _engines_of(self.library, self.watched).engine(stage, rules, reachable, before)
         return engine.run([before], [self._context(before)])
 
     def _folding(self, stage: str) -> Sequence[RuleDecl]:
