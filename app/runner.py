@@ -152,9 +152,12 @@ def _difference(got: Array, want: Array, dtype: str) -> Difference:
     if not DTYPES[dtype].is_float:
         return Difference(float(np.max(got != want)), message)
     with np.errstate(all="ignore"):
-        found, right = got.astype(np.float64), want.astype(got.dtype).astype(np.float64)
-        same = (found == right) | (np.isnan(found) & np.isnan(right))
-        errors = np.where(same & ~np.isfinite(found), 0.0, np.abs(found - want))
+        found = got.astype(np.float64)
+        errors, finite = np.abs(found - want), np.isfinite(found)
+        if not np.all(finite):
+            right = want.astype(got.dtype).astype(np.float64)
+            same = (found == right) | (np.isnan(found) & np.isnan(right))
+            errors = np.where(same & ~finite, 0.0, errors)
     return Difference(float(np.max(errors)), message)
 
 
