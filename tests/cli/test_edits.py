@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Collection
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -54,6 +55,7 @@ def outcome_of_new_process(program: Path, rules: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+@cache
 def rules_of(text: str) -> list[RuleDecl]:
     return [d for d in parse_rw(text).declarations if isinstance(d, RuleDecl)]
 
