@@ -29,6 +29,8 @@ _ALLOWED = (
 _LONGEST = 1 << 16
 GIVEN = ("result", "type", "share", "held", "rest", "target")
 """What templates may name besides operands and attributes: the value's name and type, the loop's variable, the target."""
+MEMBERS = ("size", "lens", "type", "elements", "lo", "hi", "pow2")
+"""What templates may ask of an operand."""
 _REMEDY = "write text, {{ … }} and {% if … %}; no loops, calls or filters"
 
 
@@ -61,6 +63,10 @@ def check_emit_text(declared: OpDecl) -> None:
         for name in sorted(names_in_emit_text(declared)):
             if name not in known and name not in GIVEN:
                 raise jinja2.UndefinedError(f"there is no `{name}`")
+        operands = {o.name for o in declared.operands}
+        for node in _ENVIRONMENT.parse(declared.emit or "").find_all(nodes.Getattr):
+            if isinstance(node.node, nodes.Name) and node.node.name in operands and node.attr not in MEMBERS:
+                raise jinja2.UndefinedError(f"operands have no member `{node.attr}`, only {', '.join(MEMBERS)}")
 
 
 def names_in_emit_text(declared: OpDecl) -> frozenset[str]:

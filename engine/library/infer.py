@@ -29,6 +29,14 @@ class TypeProblem(Exception):
         self.message, self.remedy, self.operand, self.attribute = message, remedy, operand, attribute
 
 
+class _Unanswered(Exception):
+    """An expression of a declaration that has no value for the operation at hand."""
+
+    def __init__(self, problem: GenrwError) -> None:
+        super().__init__()
+        self.diagnostic = problem.diagnostics[0]
+
+
 def infer(
     library: Library,
     name: str,
@@ -50,10 +58,17 @@ def infer(
     dtypes = _match_operands(operator, name, operands, labels)
     env = environment(operator, member, attributes, operands, dtypes, context)
     _check_monoid(library, operator, name, operands, labels, env)
-    _check_requirements(operator, env, labels)
-    if operator.result_sort is None:
-        return _pointwise_result(operator, name, operands, labels, dtypes, env)
-    return _declared_result(operator, env)
+    try:
+        _check_requirements(operator, env, labels)
+        if operator.result_sort is None:
+            return _pointwise_result(operator, name, operands, labels, dtypes, env)
+        return _declared_result(operator, env)
+    except _Unanswered as problem:
+        told = problem.diagnostic
+        seen = (
+            f"what `{name}` declares asks it at {told.span}" if operator.name in library.foreign and told.span else None
+        )
+        raise TypeProblem(told.message, "; ".join(filter(None, [told.remedy, seen])) or None) from problem
 
 
 def environment(
@@ -169,7 +184,7 @@ def _check_requirements(operator: Operator, env: Mapping[str, Any], labels: Sequ
         try:
             holds = condition(env)
         except GenrwError as problem:
-            raise TypeProblem(problem.diagnostics[0].message) from problem
+            raise _Unanswered(problem) from problem
         if not holds:
             named = {o.name: label for o, label in zip(operator.fixed, labels, strict=False)}
             text = _fill(message, env, named)
@@ -262,7 +277,7 @@ def _declared_result(operator: Operator, env: Mapping[str, Any]) -> Type:
     try:
         args = [evaluate(env) for evaluate in operator.result_args]
     except GenrwError as problem:
-        raise TypeProblem(problem.diagnostics[0].message) from problem
+        raise _Unanswered(problem) from problem
     if sort == "effect":
         return EFFECT
     if sort == "index":

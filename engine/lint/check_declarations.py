@@ -18,8 +18,9 @@ from genrw.engine.library.definitions import Derived
 from genrw.engine.library.infer import RESULT_PARTS, holes, is_variable
 from genrw.engine.library.library import LEAST_PARTS, NOWHERE, PARTS_OF_ROLES, ROLES, Library
 from genrw.engine.library.monoids import ELEMENT
+from genrw.engine.lint.check_meanings import check_meaning
 from genrw.engine.lint.check_names import check_names
-from genrw.engine.lint.check_rules import check_definitions, check_term_function, constant_of
+from genrw.engine.lint.check_rules import check_definitions, check_term_function, constant_of, not_a_condition
 from genrw.engine.programs.build import attribute_problem
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Call, Const, Expr, Name
@@ -154,9 +155,12 @@ class DeclarationChecks:
             known = operand.dtype is None or operand.dtype in bounds or is_variable(operand.dtype)
             if operand.dtype is not None and not known and not _is_class(operand.dtype):
                 yield _unknown("element type or class", operand.dtype, CLASSES, operand.span)
-        for bound in bounds.values():
+        for variable, bound in bounds.items():
             if not _is_class(bound):
                 yield _unknown("element type or class", bound, CLASSES, op.name_span)
+            if variable not in {o.dtype for o in op.operands}:
+                remedy = f"write `x: {variable}`, or leave the bound out"
+                yield Diagnostic(f"no operand of `{op.name}` is of type `{variable}`", op.name_span, remedy)
 
     def _result(self, op: OpDecl) -> Iterator[Diagnostic]:
         """The result's form; what its parts name is asked with the clauses."""
@@ -191,7 +195,17 @@ class DeclarationChecks:
                     yield Diagnostic(f"the message names `{hole}`, which is nothing here", requirement.span, remedy)
         yield from self._names([op.cost, *(t.value for t in op.terms)], attributes)
         yield from self._names([op.lo, op.hi, op.pow2, *op.domain], operands)
-        yield from self._names([op.means], operands, self.meanings)
+        for condition in (*(r.condition for r in op.requires), *op.domain):
+            yield from _condition(condition)
+        unnamed = [hole for hole in holes(op.called or "") if hole not in attributes]
+        yield from (
+            Diagnostic(
+                f"`called` names `{hole}`, which is no attribute", op.name_span, "braces hold an attribute's name"
+            )
+            for hole in unnamed
+        )
+        named = list(self._names([op.means], operands, self.meanings))
+        yield from named or check_meaning(self.library, op)
 
     # ---- monoids and helpers
 
@@ -214,6 +228,8 @@ class DeclarationChecks:
         yield from self._names([f.value for f in monoid.combine], {"a", "b", "type"}, self.meanings)
         yield from self._names([monoid.finish], {*_FINISH_NAMES, *fields}, self.meanings)
         yield from self._names(monoid.domain, {"x", "type"}, self.meanings)
+        for condition in monoid.domain:
+            yield from _condition(condition)
 
     def _carried(self, monoid: MonoidDecl) -> Iterator[Diagnostic]:
         """The fields have names of their own, and something makes a result of them; the elements' bound is a class."""
@@ -274,6 +290,12 @@ class DeclarationChecks:
         for expr in expressions:
             if expr is not None:
                 yield from check_expr(expr, names, self.lets, functions or self.functions)
+
+
+def _condition(expr: Expr) -> Iterator[Diagnostic]:
+    kind = not_a_condition(expr)
+    if kind is not None:
+        yield Diagnostic(f"this is {kind}, not a condition", expr.span, "compare it: `… > 0`")
 
 
 def _types(op: OpDecl) -> set[str]:

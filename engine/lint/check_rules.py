@@ -321,7 +321,7 @@ class _RuleCheck:
         guard = self.rule.guard
         if guard is None:
             return
-        kind = _not_a_condition(guard)
+        kind = not_a_condition(guard)
         if kind is not None:
             yield Diagnostic(f"the guard is {kind}, not a condition", guard.span, "compare it: `… > 0`")
 
@@ -338,7 +338,7 @@ def constant_of(expr: Expr | None) -> object:
     return None
 
 
-def _not_a_condition(expr: Expr) -> str | None:
+def not_a_condition(expr: Expr) -> str | None:
     """What an expression is that can never be true or false; None if it may be."""
     if isinstance(expr, Const) and not isinstance(expr.value, bool):
         return "a text" if isinstance(expr.value, str) else "a number"
@@ -349,7 +349,7 @@ def _not_a_condition(expr: Expr) -> str | None:
     if isinstance(expr, Unary) and expr.op != "not":
         return "a number"
     if isinstance(expr, Binary):
-        return _not_a_condition(expr.left) or _not_a_condition(expr.right)
+        return not_a_condition(expr.left) or not_a_condition(expr.right)
     return None
 
 

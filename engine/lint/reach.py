@@ -155,9 +155,11 @@ def not_lowered(library: Library, directions: Sequence[Direction], reached: Reac
 
 
 def _lowered(direction: Direction) -> Iterator[str]:
-    """The operators in place of which a rule puts others."""
+    """The operators in place of which a rule puts others. One for some cases of any operator of a class lowers none."""
     if isinstance(direction.right, OpPattern):
-        counts = Counter(name for options in direction.needs for name in options)
+        any_of = {binding.name for binding in direction.rule.for_} if direction.rule.guard is not None else set()
+        needed = zip(nodes(direction.left), direction.needs, strict=True)
+        counts = Counter(name for node, options in needed if node.op not in any_of for name in options)
         yield from (name for name, count in counts.items() if count == 1 and name not in direction.makes)
 
 

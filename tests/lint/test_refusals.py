@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from genrw.authoring.rulesets import load_library
+from genrw.authoring.rulesets import load_library, unchecked_library
+from genrw.engine.lint.check import lint
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.source import Source
 from genrw.program import Program
 
 RULE = "stage simplify\n\nrule mine\n  {}\n"
+OP = "op mine(x: T) -> T where T: real\n  role pointwise\n  {}\n"
 TARGET = "target mine : gfx942\n  {}\n"
 BARE = 'target mine\n  device "hip"\n  wave_size 64\n'
 
@@ -34,6 +36,31 @@ REFUSED = {
         "is a whole number",
     ),
     "an operator without a role": ("op mine(x: T) -> T where T: real\n  means x + x\n", "mine", "no role"),
+    "a meaning that has no C++": (OP.format("means flip(x, [0])"), "flip(x, [0])", "cannot be printed"),
+    "a meaning that is a text": (OP.format('means "word"'), '"word"', "cannot be printed"),
+    "a meaning that has C++ for some types only": (
+        "op mine(x: T) -> T\n  role pointwise\n  means sqrt(x)\n",
+        "sqrt(x)",
+        "`sqrt` of bool",
+    ),
+    "a type that no operand has": (
+        "op mine(x: U) -> T where T: real\n  role pointwise\n  means x\n",
+        "mine",
+        "no operand of `mine` is of type `T`",
+    ),
+    "a requirement that is a number": (
+        OP.format('means x\n  requires 1 + 1 "two"'),
+        "1 + 1",
+        "is a number, not a condition",
+    ),
+    "a domain that is a number": (OP.format("means x\n  domain x + 1"), "x + 1", "is a number, not a condition"),
+    "a monoid's domain that is a number": (
+        "monoid mine\n  identity 0\n  combine a + b\n  domain x + 1\n",
+        "x + 1",
+        "is a number, not a condition",
+    ),
+    "a name with what is no attribute": (OP.format('means x\n  called "of_{y}"'), "mine", "`called` names `y`"),
+    "a text with a member of an operand": (OP.format('means x\n  emit "f({{x.lots}})"'), "mine", "no member `lots`"),
     "a member of a value": (RULE.format("tanh(tanh(x)) when x.ranks > 1\n  => x"), "x.ranks", "no member `ranks`"),
     "a member of the target": (RULE.format("tanh(tanh(x)) when target.wave > 1\n  => x"), "target.wave", "`wave`"),
     "a member of the schedule": (RULE.format("tanh(tanh(x)) when schedule.alg == 1\n  => x"), "schedule.alg", "`alg`"),
@@ -69,6 +96,37 @@ def test_it_is_refused_where_it_is(about: str, tmp_path: Path) -> None:
     told = [d for d in raised.value.diagnostics if said in d.message]
     assert [(d.span.source.name, d.span.text) for d in told[:1] if d.span] == [(str(tmp_path / "mine.rw"), place)]
     assert told[0].remedy
+
+
+@pytest.mark.parametrize("clause", ['requires n > 1 "{n}"', "role index_map(x)"])
+def test_a_declaration_that_has_no_answer_is_named_where_a_program_meets_it(clause: str, tmp_path: Path) -> None:
+    lens = "x.lens" if "requires" in clause else "n.lens"
+    text = f"op mine[n: ints](x: T tensor) -> tensor(T, {lens}) where T: real\n  {clause}\n  means x\n"
+    (tmp_path / "mine.rw").write_text(text)
+    program = "x = @param:x -> float{8}\ny = mine[n={1}](x)\n@return(y)\n"
+    with pytest.raises(GenrwError) as raised:
+        Program.parse(Source("x.gen", program), load_library([tmp_path]))
+    (told,) = raised.value.diagnostics
+    asked = "n > 1" if "requires" in clause else "n.lens"
+    line = next(number for number, line in enumerate(text.splitlines(), 1) if asked in line)
+    assert told.span is not None
+    assert told.span.text == "mine"
+    assert f"asks it at {tmp_path / 'mine.rw'}:{line}:" in (told.remedy or "")
+
+
+OPERATORS = {
+    "an index map of which no rule takes elements": "-> tensor(T, x.lens) where T: real\n  role index_map(x)\n  means x\n",
+    "a pointwise operator that says nothing": "-> T where T: real\n  role pointwise\n",
+}
+
+
+@pytest.mark.parametrize("about", OPERATORS)
+def test_an_operator_of_which_nothing_becomes_is_told_of(about: str, tmp_path: Path) -> None:
+    operand = "x: T tensor" if "index_map" in OPERATORS[about] else "x: T"
+    (tmp_path / "mine.rw").write_text(f"op mine({operand}) {OPERATORS[about]}")
+    library, _ = unchecked_library([tmp_path])
+    told = [(f.kind, f.subject, f.diagnostic.span.text) for f in lint(library) if f.diagnostic.span is not None]
+    assert told == [("not lowered", "mine", "mine")]
 
 
 def test_a_target_like_the_others_is_taken(tmp_path: Path) -> None:
