@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from operator import mul, or_
 from typing import Any
 
+from genrw.engine.egraph.ill_made import differ, ill_made, other_type
 from genrw.engine.egraph.sharing import Sharing
 from genrw.engine.egraph.stage import EGraphSnapshot
 from genrw.engine.ir.enode import ENode
@@ -15,6 +16,7 @@ from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.ir.types import Type
 from genrw.engine.library.infer import TypeProblem, infer
 from genrw.engine.library.library import Library
+from genrw.engine.programs.build_main import type_text
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.source import NOWHERE, Span
 
@@ -86,7 +88,13 @@ class Extractor:
     def extract(self, module: Module, context: Mapping[str, Any], names: Mapping[int, Node]) -> Node:
         """The new root of a module; `names` gives the written node of each class that has one."""
         chosen = self.chosen(module, names)
-        return self.rebuilt(chosen.root, chosen.program, context, names)
+        try:
+            root = self.rebuilt(chosen.root, chosen.program, context, names)
+        except GenrwError as problem:
+            raise ill_made(self.library, self.graph, [module]) or problem from None
+        if module.root.op == root.op and any(map(_changed, module.root.operands, root.operands)):
+            raise ill_made(self.library, self.graph, [module]) or _other_results(module.root, root)
+        return root
 
     def chosen(self, module: Module, names: Mapping[int, Node]) -> Chosen:
         """The nodes that a module's new form is made of."""
@@ -310,6 +318,10 @@ class Extractor:
         type_ = self._type(node.op, attributes, operands, context, node.attributes)
         if node.op == self.library.boundary("input").name:
             name = dict(attributes)["name"]
+        if written is not None and differ(written.type, type_):
+            raise other_type(
+                self.library, [self.graph.rules[r] for r in self.graph.why.get(number, ())], type_, written.type
+            )
         return Node(node.op, attributes, tuple(operands), type_, name, span, rules)
 
     def _type(
@@ -373,6 +385,16 @@ class Extractor:
             todo += dict.fromkeys(u for u in users.get(found, ()) if u not in seen)
             seen.update(todo)
         return None
+
+
+def _changed(old: Node, new: Node) -> bool:
+    return differ(old.type, new.type)
+
+
+def _other_results(before: Node, after: Node) -> GenrwError:
+    """What is said of results whose types rules changed, of which nobody knows how."""
+    old, new = next((o, n) for o, n in zip(before.operands, after.operands, strict=True) if _changed(o, n))
+    return error(f"rules put {type_text(new.type)} in the place of {type_text(old.type)}", old.span)
 
 
 def written_nodes(graph: EGraphSnapshot, modules: Sequence[Module], library: Library) -> dict[int, Node]:

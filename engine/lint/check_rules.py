@@ -13,7 +13,7 @@ from genrw.engine.library.constants import spelled_out
 from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.defaults import nameless
 from genrw.engine.library.definitions import TermFunctions, definition_rules, term_expressions
-from genrw.engine.library.library import Library, Operator, family_affixes
+from genrw.engine.library.library import ROLES, Library, Operator, family_affixes
 from genrw.engine.library.rewriting import copied_from
 from genrw.engine.library.variants import POSITION, leaves, nodes
 from genrw.engine.lint.check_names import check_names
@@ -103,6 +103,7 @@ class _RuleCheck:
         sides = [(rule.left, rule.right)] + ([(rule.right, rule.left)] if rule.both_ways else [])
         for left, right in sides:
             structure = [*self._patterns(left, True), *self._patterns(right, False), *self._copies(left, right)]
+            structure += self._same_counts(left, right)
             yield from structure
             if not structure:
                 yield from self._bound(left, right)
@@ -150,11 +151,28 @@ class _RuleCheck:
                 continue
             operator = self._operator(node)
             if operator is None:
-                remedy = self.library.suggest(node.op)
+                remedy = self._no_class(node.op) or self.library.suggest(node.op)
                 yield Diagnostic(f"unknown operator `{node.op}`", node.op_span, remedy)
                 continue
             yield from self._operand_count(node, operator)
             yield from self._attributes(node, operator, left)
+
+    def _no_class(self, name: str) -> str | None:
+        """What to do about an operator variable over what is no class."""
+        over = next((b.value.name for b in self.rule.for_ if b.name == name and isinstance(b.value, Name)), None)
+        if over is None:
+            return None
+        return did_you_mean(over, (*self.library.classes, *ROLES)) or f"there is no class or role `{over}`"
+
+    def _same_counts(self, left: Pattern, right: Pattern) -> Iterator[Diagnostic]:
+        """An operator variable takes as many operands on the right as it was matched with."""
+        counts = {n.op: len(n.operands) for n in nodes(left) if n.op in self.classes}
+        for node in nodes(right):
+            count = counts.get(node.op, len(node.operands))
+            rest = any(isinstance(o, (VarPattern, OpPattern)) and o.rest for n in nodes(left) for o in n.operands)
+            if count != len(node.operands) and not rest:
+                message = f"`{node.op}` was matched with {count} operand{'' if count == 1 else 's'}"
+                yield Diagnostic(f"{message}, and has {len(node.operands)} here", node.span, "give it as many")
 
     def _operator(self, node: OpPattern) -> Operator | None:
         if node.family is None:

@@ -61,6 +61,16 @@ REFUSED = {
     ),
     "a name with what is no attribute": (OP.format('means x\n  called "of_{y}"'), "mine", "`called` names `y`"),
     "a text with a member of an operand": (OP.format('means x\n  emit "f({{x.lots}})"'), "mine", "no member `lots`"),
+    "an operator variable with more operands than it was matched with": (
+        RULE.format("f[..](tanh(x))\n  => f[..](x, x)\n  for f in pointwise"),
+        "f[..](x, x)",
+        "was matched with 1 operand,",
+    ),
+    "an operator variable over what is no class": (
+        RULE.format("f(tanh(x))\n  => f(x)\n  for f in pointwize"),
+        "f",
+        "unknown operator `f`",
+    ),
     "a member of a value": (RULE.format("tanh(tanh(x)) when x.ranks > 1\n  => x"), "x.ranks", "no member `ranks`"),
     "a member of the target": (RULE.format("tanh(tanh(x)) when target.wave > 1\n  => x"), "target.wave", "`wave`"),
     "a member of the schedule": (RULE.format("tanh(tanh(x)) when schedule.alg == 1\n  => x"), "schedule.alg", "`alg`"),
