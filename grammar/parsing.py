@@ -96,13 +96,13 @@ def _tables(grammar: str, starts: list[str]) -> dict[str, Any]:
 _INTEGERS = range(-(2**63), 2**64)
 _MAX_DIGITS = 20
 # There is but one nan, so that equal texts give equal trees.
-_SPECIAL: dict[str, float | bool] = {"true": True, "false": False, "inf": math.inf, "nan": math.nan}
+SPECIAL: dict[str, float | bool] = {"true": True, "false": False, "inf": math.inf, "nan": math.nan}
 _SIGNED = {"+inf": math.inf, "-inf": -math.inf, "+nan": math.nan, "-nan": math.nan}
 
 
 def special(word: str) -> float | bool | None:
     """The value of `true`, `false`, `inf` and `nan`, which are names to the lexer."""
-    return _SPECIAL.get(word)
+    return SPECIAL.get(word)
 
 
 def number(source: Source, token: Token) -> int | float:

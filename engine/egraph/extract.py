@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from operator import mul, or_
 from typing import Any
 
-from genrw.engine.egraph.ill_made import differ, ill_made, other_type
+from genrw.engine.egraph.ill_made import blamed, differ, ill_made, other_type
 from genrw.engine.egraph.sharing import Sharing
 from genrw.engine.egraph.stage import EGraphSnapshot
 from genrw.engine.ir.enode import ENode
@@ -91,7 +91,7 @@ class Extractor:
         try:
             root = self.rebuilt(chosen.root, chosen.program, context, names)
         except GenrwError as problem:
-            raise ill_made(self.library, self.graph, [module]) or problem from None
+            raise blamed(self.library, self.graph, [module], problem) from None
         if module.root.op == root.op and any(map(_changed, module.root.operands, root.operands)):
             raise ill_made(self.library, self.graph, [module]) or _other_results(module.root, root)
         return root

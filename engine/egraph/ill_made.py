@@ -26,6 +26,15 @@ _ROUNDS = 20
 _REMEDY = "guard the rule: by ranks and lengths (`x.rank`, `x.lens`), by types (`x.type`)"
 
 
+def blamed(
+    library: Library, graph: EGraphSnapshot | None, modules: Sequence[Module], problem: GenrwError
+) -> GenrwError:
+    """What to tell of a problem: the rule behind it if there is one, unless it lies in the program."""
+    files = {file.span.source.name for file in library.files}
+    in_program = all(d.span is not None and d.span.source.name not in files for d in problem.diagnostics)
+    return problem if in_program or graph is None else ill_made(library, graph, modules) or problem
+
+
 def ill_made(library: Library, graph: EGraphSnapshot, modules: Sequence[Module]) -> GenrwError | None:
     """The first rule that made such a term, as far as types are known; None where all terms are as they should be."""
     types: dict[int, Type] = {}

@@ -28,7 +28,7 @@ from genrw.engine.egraph.encode import (
 from genrw.engine.egraph.encodings import RULES, Encodings, Needed, for_arity, rulesets
 from genrw.engine.egraph.faults import fault, is_fault
 from genrw.engine.egraph.guard_evaluation import RuleUse
-from genrw.engine.egraph.ill_made import ill_made
+from genrw.engine.egraph.ill_made import blamed
 from genrw.engine.egraph.recording import CLASS, OPERATOR, Application, applications
 from genrw.engine.egraph.schema import Declared
 from genrw.engine.egraph.unfinished import Work, graph_text, keep
@@ -335,7 +335,7 @@ class StageEngine:
             return self._read(interner, ids, answered)
         except GenrwError as problem:
             graph = self._read(interner, ids, answered) if self._size.rows <= _MOST_READ else None
-            raise (graph and ill_made(self.library, graph, modules)) or problem from None
+            raise blamed(self.library, graph, modules, problem) from None
         except _Ended as problem:
             ended = problem
             graph = self._read(interner, ids, answered) if self._size.rows <= _MOST_READ else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from genrw.engine.ir.dtypes import in_class
+from genrw.engine.ir.dtypes import DTYPES, in_class
 from genrw.engine.language.builtins import facts
 from genrw.engine.language.expr import compile_expr
 from genrw.engine.language.expr_walk import substitute
@@ -55,11 +55,13 @@ def folds(monoid: MonoidDecl, dtype: str) -> bool:
 
 
 def accumulate_type(monoid: MonoidDecl, dtype: str) -> str:
-    """The element type in which a fold over `dtype` computes."""
+    """The element type in which a fold over `dtype` computes: what the monoid says, else one that has arithmetic, unless
+    nothing is computed but which element it is."""
     for compute, dtypes in monoid.accumulate:
         if dtype in dtypes:
             return compute
-    return dtype
+    kept = dtype not in DTYPES or (selects(monoid) and not monoid.element and monoid.finish is None)
+    return dtype if kept else DTYPES[dtype].compute
 
 
 def accumulator(monoid: MonoidDecl, dtype: str) -> str:
@@ -95,7 +97,7 @@ def identity_value(monoid: MonoidDecl, dtype: str) -> float:
 
 def selects(monoid: MonoidDecl) -> bool:
     """Is what two accumulators combine to always one of them, by `min` and `max`? Such a fold rounds nothing."""
-    return not monoid.carry and _selects(monoid.combine[0].value)
+    return not monoid.carry and bool(monoid.combine) and _selects(monoid.combine[0].value)
 
 
 def _selects(expr: Expr) -> bool:

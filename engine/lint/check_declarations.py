@@ -18,7 +18,7 @@ from genrw.engine.library.definitions import Derived
 from genrw.engine.library.infer import RESULT_PARTS, holes, is_variable
 from genrw.engine.library.library import LEAST_PARTS, NOWHERE, PARTS_OF_ROLES, ROLES, Library
 from genrw.engine.library.monoids import ELEMENT
-from genrw.engine.lint.check_meanings import check_meaning
+from genrw.engine.lint.check_meanings import check_clauses, check_meaning
 from genrw.engine.lint.check_names import check_names
 from genrw.engine.lint.check_rules import check_definitions, check_term_function, constant_of, not_a_condition
 from genrw.engine.programs.build import attribute_problem
@@ -58,7 +58,8 @@ class DeclarationChecks:
         if isinstance(declaration, OpDecl):
             yield from self._operator(declaration)
         elif isinstance(declaration, MonoidDecl):
-            yield from self._monoid(declaration)
+            found = list(self._monoid(declaration))
+            yield from found or check_clauses(declaration)
         elif isinstance(declaration, DefineDecl):
             yield from check_term_function(self.library, declaration)
         elif isinstance(declaration, LetDecl):
@@ -223,6 +224,11 @@ class DeclarationChecks:
         for kind in kinds:
             if not is_dtype(kind):
                 yield _unknown("element type", kind, DTYPES, monoid.name_span)
+        for computed, types in monoid.accumulate:
+            narrow = [d for d in types if is_dtype(d) and is_dtype(computed) and not _computes(computed, d)]
+            if narrow:
+                message = f"a fold of {narrow[0]} cannot be computed in {computed}"
+                yield Diagnostic(message, monoid.name_span, "write a wider type, such as float for half")
         yield from self._names([f.value for f in monoid.element], {"x", "k", "index", "type"}, self.meanings)
         yield from self._names([f.value for f in monoid.identity], {"type"}, self.meanings)
         yield from self._names([f.value for f in monoid.combine], {"a", "b", "type"}, self.meanings)
@@ -302,6 +308,13 @@ def _types(op: OpDecl) -> set[str]:
     """What stands for an element type in an operator's declaration: variables, and attributes."""
     variables = {o.dtype for o in op.operands if o.dtype is not None and is_variable(o.dtype)}
     return variables | dict(op.where).keys() | {a.name for a in op.attributes}
+
+
+def _computes(computed: str, dtype: str) -> bool:
+    """Is a type one that is computed in, with numbers of the kind of another one?"""
+    wide, narrow = DTYPES[computed], DTYPES[dtype]
+    exact = not narrow.is_float or (wide.is_float and wide.epsilon <= narrow.epsilon)
+    return wide.compute == computed and exact
 
 
 def _is_class(name: str) -> bool:

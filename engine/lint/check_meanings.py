@@ -1,4 +1,4 @@
-"""Meanings of pointwise operators that are printed as C++, tried with each element type that the operands may have."""
+"""Meanings of pointwise operators, and clauses of monoids, that are printed as C++: tried with each element type."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from itertools import islice, product
 
 from genrw.engine.ir.dtypes import DTYPES, in_class, is_dtype
-from genrw.engine.language.cpp_expr import TypeWord, cpp_expr
-from genrw.engine.language.expr_walk import substitute
+from genrw.engine.language.cpp_expr import WHOLE, TypeWord, cpp_braced, cpp_expr
+from genrw.engine.language.expr_walk import substitute, walk
 from genrw.engine.library.infer import is_variable
 from genrw.engine.library.library import Library
+from genrw.engine.library.monoids import ELEMENT, accumulate_type, folds, result_type
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
-from genrw.grammar.expr_tree import Const, Expr, Name
-from genrw.grammar.rw_tree import AttributeDecl, OpDecl
+from genrw.grammar.expr_tree import Const, Expr, Member, Name
+from genrw.grammar.rw_tree import AttributeDecl, MonoidDecl, OpDecl
 
 _MOST = 1000
 """So many ways to choose types are tried."""
@@ -33,6 +34,49 @@ def check_meaning(library: Library, op: OpDecl) -> Iterator[Diagnostic]:
         yield Diagnostic(found.message, found.span, "bound the types by `where`, or give the operator an `emit`")
     elif found is not None:
         yield found
+
+
+def check_clauses(monoid: MonoidDecl) -> Iterator[Diagnostic]:
+    """What of a monoid's clauses has no C++ for some elements that it folds."""
+    complete = monoid.identity and monoid.combine and (monoid.element or not monoid.carry)
+    folded = {accumulate_type(monoid, dtype) for dtype in DTYPES if folds(monoid, dtype)} if complete else ()
+    for dtype in (d for d in DTYPES if d in folded and DTYPES[d].compute == d):
+        for clause, types, result in _clauses(monoid, dtype):
+            found = next(_unknown_members(clause, types), None) or _no_text(clause, types, dtype, result)
+            if found is not None:
+                remedy = f"write it otherwise, or say which elements are folded: `where {ELEMENT}: real`"
+                yield Diagnostic(f"for elements of {dtype}: {found.message}", found.span, remedy)
+                return
+
+
+def _clauses(monoid: MonoidDecl, dtype: str) -> Iterator[tuple[Expr, dict[str, str], str]]:
+    """The expressions of a monoid that computes in a type, the types of what each may name, and of its value."""
+    fields: dict[str | None, str] = {name: dtype if d == ELEMENT else d for name, d in monoid.carry} or {None: dtype}
+    parts = {who: {who if f is None else f"{who}.{f}": d for f, d in fields.items()} for who in ("a", "b")}
+    given: dict[str, str] = {"x": dtype, "index": "int64", "k": "int64"}
+    for clause, types in ((monoid.identity, {}), (monoid.element, given), (monoid.combine, parts["a"] | parts["b"])):
+        yield from ((field.value, types, fields[field.field]) for field in clause if field.field in fields)
+    if monoid.finish is not None:
+        named = {name.removeprefix("a."): d for name, d in parts["a"].items()} | {"n": WHOLE}
+        yield monoid.finish, named, result_type(monoid, dtype)
+
+
+def _unknown_members(clause: Expr, types: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Fields that an accumulator is asked for and does not have."""
+    owners = {name.partition(".")[0] for name in types}
+    for node in walk(clause):
+        if isinstance(node, Member) and isinstance(node.base, Name) and node.base.name in owners:
+            path = f"{node.base.name}.{node.name}"
+            if path not in types:
+                yield Diagnostic(f"there is no `{path}`", node.span)
+
+
+def _no_text(clause: Expr, types: Mapping[str, str], dtype: str, result: str) -> Diagnostic | None:
+    try:
+        cpp_braced(clause, {name: name for name in types}, dtype, types, result)
+    except GenrwError as problem:
+        return problem.diagnostics[0]
+    return None
 
 
 def _choices(op: OpDecl) -> Iterator[dict[str, str]]:

@@ -17,6 +17,7 @@ from genrw.engine.library.variants import POSITION, leaves, nodes
 from genrw.engine.lint.walks import expressions
 from genrw.grammar.diagnostics import Diagnostic
 from genrw.grammar.expr_tree import Comprehension, Name, walk_free
+from genrw.grammar.parsing import SPECIAL
 from genrw.grammar.rw_tree import (
     AttributeDecl,
     ClassDecl,
@@ -35,7 +36,7 @@ from genrw.grammar.rw_tree import (
 )
 from genrw.grammar.source import Span
 
-_TYPES = dict.fromkeys(DTYPES, "an element type")
+_TYPES = dict.fromkeys(DTYPES, "an element type") | dict.fromkeys(SPECIAL, "a constant")
 _CONTEXT = _TYPES | dict.fromkeys(CONTEXT_NAMES, "what the context has")
 _RULE = _CONTEXT | {POSITION: "the place of an operand in a template that is mapped"}
 _IMPORT = _CONTEXT | dict.fromkeys(GIVEN_NAMES, "what every `import` may name")

@@ -631,11 +631,23 @@ def complete(
             values.append((name, given[name]))
         elif name in operator.defaults:
             env = environment(operator, None, tuple(values), operands, {}, context)
-            values.append((name, operator.defaults[name](env)))
+            try:
+                values.append((name, operator.defaults[name](env)))
+            except GenrwError as problem:
+                raise _no_default(problem, operator, name, instruction) from None
         else:
             span = instruction.op_span if instruction is not None else operator.decl.name_span
             raise error(f"`{operator.name}` needs its attribute `{name}`", span, f"write `[{name}=…]`")
     return tuple(values)
+
+
+def _no_default(problem: GenrwError, operator: Operator, name: str, instruction: tree.Instruction | None) -> GenrwError:
+    """What is said of a default that has no value for an operation: at the program, where it is one's."""
+    told = problem.diagnostics[0]
+    if instruction is None or (told.span is not None and told.span.source is instruction.span.source):
+        return problem
+    message = f"`{operator.name}` has no `{name}` of its own here: {told.message}"
+    return error(message, instruction.op_span, f"mend the operands, or write `[{name}=…]`")
 
 
 def attribute_problem(library: Library, type_: str, value: Any) -> str | None:

@@ -77,3 +77,21 @@ def test_an_entry_of_a_schedule_that_is_missing(genrw: Command) -> None:
     result = genrw("lower", "-", stdin=text)
     assert result.status == 2
     assert "<stdin>:1:1: error: lowering this program takes a schedule with `block_size`" in result.err
+
+
+def test_a_schedule_that_lacks_what_a_rule_builds_with(genrw: Command) -> None:
+    """What is missing is told of at the listing, not at the rule that asks for it."""
+    schedule = SCHEDULE.replace("vector=1, share=1, ", "")
+    result = genrw("lower", "-", stdin=listing("blockwise", "gfx942", 4).replace(SCHEDULE, schedule))
+    assert (result.status, result.out) == (2, "")
+    assert result.err.startswith("<stdin>:1:1: error: lowering this program takes a schedule with `")
+
+
+def test_a_default_that_the_operands_do_not_have(genrw: Command) -> None:
+    text = listing("blockwise", "gfx942", 4).replace("-> {256}", "-> {0}")
+    result = genrw("lower", "-", stdin=text)
+    assert (result.status, result.out) == (2, "")
+    assert (
+        "<stdin>:5:5: error: `gridwise_reduce` has no `axes` of its own here: no trailing axes hold 256" in result.err
+    )
+    assert "  help: " in result.err

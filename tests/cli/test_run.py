@@ -238,3 +238,27 @@ def test_a_missing_compiler_is_told(genrw: Command, softmax: Path, monkeypatch: 
 )
 def test_durations(duration: float, shown: str) -> None:
     assert _seconds(duration) == shown
+
+
+@pytest.mark.parametrize("target", ["host", "gfx942"])
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "identity 0\n  combine a + b\n  finish a / n",
+        "carry total: T, count: int32\n  element total = x, count = 1\n  identity total = 0, count = 0\n"
+        "  combine total = a.total + b.total, count = a.count + b.count\n  finish total / count",
+        "element abs(x)\n  identity 0\n  combine max(a, b)",
+    ],
+    ids=["finished", "carried", "mapped"],
+)
+def test_a_monoid_that_does_not_say_how_wide_it_folds(
+    genrw: Command, tmp_path: Path, clauses: str, target: str
+) -> None:
+    """Half has no arithmetic of its own, so it is folded in float."""
+    rules = tmp_path / "mine"
+    rules.mkdir()
+    (rules / "mine.rw").write_text(f"monoid mine where T: real\n  {clauses}\n")
+    (tmp_path / "x.gen").write_text("x = @param:x -> half{8, 160}\na = reduce_mine[axes={1}](x)\n@return(a)\n")
+    ran = genrw("run", str(tmp_path / "x.gen"), "--rules", str(rules), "--check", "--target", target)
+    assert ran.status == 0, ran.err
+    assert "right" in ran.out

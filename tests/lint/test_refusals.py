@@ -14,6 +14,7 @@ from genrw.program import Program
 
 RULE = "stage simplify\n\nrule mine\n  {}\n"
 OP = "op mine(x: T) -> T where T: real\n  role pointwise\n  {}\n"
+FIELD = "monoid mine where T: real\n  carry s: T\n  element s = x\n  identity s = 0\n  combine s = {}\n  finish s\n"
 TARGET = "target mine : gfx942\n  {}\n"
 BARE = 'target mine\n  device "hip"\n  wave_size 64\n'
 
@@ -70,6 +71,25 @@ REFUSED = {
         RULE.format("f(tanh(x))\n  => f(x)\n  for f in pointwize"),
         "f",
         "unknown operator `f`",
+    ),
+    "a combination that has no C++": (
+        "monoid mine\n  identity 0\n  combine flip(a, [0]) + b\n",
+        "flip(a, [0])",
+        "`flip` cannot be printed",
+    ),
+    "a result that has no C++ for some elements": (
+        "monoid mine where T: number\n  identity 0\n  combine a + b\n  finish sqrt(a)\n",
+        "sqrt(a)",
+        "`sqrt` of int",
+    ),
+    "an identity that some elements cannot be": ("monoid mine\n  identity -1\n  combine max(a, b)\n", "-1", "uint8"),
+    "a field that is not carried": (FIELD.format("a.t + b.s"), "a.t", "there is no `a.t`"),
+    "an accumulator as a number": (FIELD.format("a + b"), "a", "unknown name `a`"),
+    "a field of a number": ("monoid mine\n  identity 0\n  combine a.s + b.s\n", "a.s", "there is no `a.s`"),
+    "a narrow type to fold in": (
+        "monoid mine where T: real\n  identity 0\n  combine a + b\n  accumulate half for float\n",
+        "mine",
+        "cannot be computed in half",
     ),
     "a member of a value": (RULE.format("tanh(tanh(x)) when x.ranks > 1\n  => x"), "x.ranks", "no member `ranks`"),
     "a member of the target": (RULE.format("tanh(tanh(x)) when target.wave > 1\n  => x"), "target.wave", "`wave`"),

@@ -29,6 +29,7 @@ TAKEN = {
     "variable in a helper": "let far(xs) = [int8 for int8 in xs]\n",
     "function": "let erf(x) = x + 1\n",
     "field": "monoid far\n  carry n: T, m: T\n  element n = x, m = x\n  identity n = 0, m = 0\n  combine n = a.n + b.n, m = a.m\n  finish n\n",
+    "constant as a field": "monoid far\n  carry nan: T\n  element nan = x\n  identity nan = 0\n  combine nan = a.nan\n  finish nan\n",
     "class as role": "class pointwise = {root}\n",
     "class as operator": "class root = {minus}\n",
     "entry of a target": "target far\n  lanes 32\n  half 16\n",

@@ -27,7 +27,6 @@ WRONG = {
     "result of int64 drops fractions": "monoid wrong where T: real\n  identity 0\n  combine a + b\n  finish a / n\n"
     "  result int64\n",
     "identity is not neutral for int8": "monoid wrong where T: int8\n  identity 100\n  combine min(a, b)\n",
-    "cannot be evaluated": "monoid wrong\n  identity 0\n  combine concat([a], b)\n",
 }
 RIGHT = """
 /// The average, by a field that counts.
@@ -76,6 +75,13 @@ def test_a_wrong_monoid_is_refuted(said: str, tmp_path: Path) -> None:
     assert verdict.problem.remedy
     assert verdict.problem.span is not None
     assert verdict.problem.span.source.name.endswith("mine.rw")
+
+
+def test_a_monoid_that_cannot_be_evaluated_is_refused_before(tmp_path: Path) -> None:
+    with pytest.raises(GenrwError, match="`concat` cannot be printed") as raised:
+        verdict_on(tmp_path, "monoid wrong\n  identity 0\n  combine concat([a], b)\n")
+    assert raised.value.diagnostics[0].span is not None
+    assert raised.value.diagnostics[0].span.text == "concat([a], b)"
 
 
 def test_elements_show_it(tmp_path: Path) -> None:
