@@ -37,16 +37,25 @@ def check_meaning(library: Library, op: OpDecl) -> Iterator[Diagnostic]:
 
 
 def check_clauses(monoid: MonoidDecl) -> Iterator[Diagnostic]:
-    """What of a monoid's clauses has no C++ for some elements that it folds."""
+    """What of a monoid's clauses has no C++ for some elements that it says it folds; for any, if it does not say."""
     complete = monoid.identity and monoid.combine and (monoid.element or not monoid.carry)
-    folded = {accumulate_type(monoid, dtype) for dtype in DTYPES if folds(monoid, dtype)} if complete else ()
-    for dtype in (d for d in DTYPES if d in folded and DTYPES[d].compute == d):
-        for clause, types, result in _clauses(monoid, dtype):
-            found = next(_unknown_members(clause, types), None) or _no_text(clause, types, dtype, result)
-            if found is not None:
-                remedy = f"write it otherwise, or say which elements are folded: `where {ELEMENT}: real`"
-                yield Diagnostic(f"for elements of {dtype}: {found.message}", found.span, remedy)
-                return
+    folded = {accumulate_type(monoid, dtype) for dtype in DTYPES if folds(monoid, dtype)} if complete else set()
+    computed = [d for d in DTYPES if d in folded and DTYPES[d].compute == d]
+    problems = {dtype: found for dtype in computed if (found := _wrong_clause(monoid, dtype)) is not None}
+    if not problems or (not monoid.where and len(problems) < len(computed)):
+        return
+    dtype, found = next(iter(problems.items()))
+    remedy = f"write it otherwise, or say which elements are folded: `where {ELEMENT}: real`"
+    yield Diagnostic(f"for elements of {dtype}: {found.message}", found.span, remedy)
+
+
+def _wrong_clause(monoid: MonoidDecl, dtype: str) -> Diagnostic | None:
+    """The first problem of a monoid that computes in a type."""
+    for clause, types, result in _clauses(monoid, dtype):
+        found = next(_unknown_members(clause, types), None) or _no_text(clause, types, dtype, result)
+        if found is not None:
+            return found
+    return None
 
 
 def _clauses(monoid: MonoidDecl, dtype: str) -> Iterator[tuple[Expr, dict[str, str], str]]:

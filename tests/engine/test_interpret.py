@@ -83,7 +83,7 @@ PROGRAMS = {
     "middle": "x = @param:x -> {t}{{2, {n}, 3}}\ns = reduce_{op}[axes={{1}}](x)\ny = sub(x, s)\n@return(y)",
     "two axes": "x = @param:x -> {t}{{2, {n}, 3, 2}}\ns = reduce_{op}[axes={{1, 3}}](x)\n@return(s)",
     "strided": """
-        x = @param:x -> {t}{{6, {n}}}, {{1, 6}}
+        x = @param:x -> {t}{{6, {n}}}, {{2048, 1}}
         s = reduce_{op}[axes={{1}}](x)
         y = sub(x, s)
         @return(s, y)

@@ -82,7 +82,11 @@ REFUSED = {
         "sqrt(a)",
         "`sqrt` of int",
     ),
-    "an identity that some elements cannot be": ("monoid mine\n  identity -1\n  combine max(a, b)\n", "-1", "uint8"),
+    "an identity that some elements cannot be": (
+        "monoid mine where T: integer\n  identity -1\n  combine max(a, b)\n",
+        "-1",
+        "uint8",
+    ),
     "a field that is not carried": (FIELD.format("a.t + b.s"), "a.t", "there is no `a.t`"),
     "an accumulator as a number": (FIELD.format("a + b"), "a", "unknown name `a`"),
     "a field of a number": ("monoid mine\n  identity 0\n  combine a.s + b.s\n", "a.s", "there is no `a.s`"),

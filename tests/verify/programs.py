@@ -97,6 +97,37 @@ def _pointwise() -> dict[str, str]:
             y = @param:y -> float{1, 3, 1, 5, 1}
             r = sub(x, y)
             @return(r)""",
+        "columns_cut_out": """
+            x = @param:x -> float{40, 64}, {1, 40}
+            y = slice[axes={0}, starts={2}, ends={34}](x)
+            s = reduce_sum[axes={1}](y)
+            @return(s)""",
+        "columns_turned_around": """
+            x = @param:x -> float{40, 64}, {1, 40}
+            y = reverse[axes={1}](x)
+            s = reduce_sum[axes={1}](y)
+            @return(s)""",
+        "columns_padded": """
+            x = @param:x -> float{40, 64}, {1, 40}
+            y = pad[pads={1, 2, 0, 3}](x)
+            s = reduce_sum[axes={1}](y)
+            @return(s)""",
+        "columns_gathered": """
+            x = @param:x -> float{40, 64}, {1, 40}
+            i = @param:i -> int64{24}
+            y = gather[axis=0](x, i)
+            s = reduce_sum[axes={1}](y)
+            @return(s)""",
+        "columns_repeated": """
+            x = @param:x -> float{40, 64}, {0, 1}
+            s = reduce_sum[axes={1}](x)
+            @return(s)""",
+        "repeated_across": """
+            x = @param:x -> float{40, 1, 64}, {1, 1, 40}
+            b = @param:b -> float{40, 8, 64}, {1, 40, 320}
+            y = add(x, b)
+            s = reduce_sum[axes={2}](y)
+            @return(s)""",
         "no_elements": """
             x = @param:x -> float{4, 0}
             r = add(x, 1.0)
@@ -1411,7 +1442,18 @@ def _of_tiles(
     return text.format(t=t, m=m, k=k, n=n), target, {"algo": "matrix", **pins}
 
 
+def _of_pieces(first: int, rows: int, last: int) -> tuple[str, str, dict[str, object]]:
+    text = (
+        f"x = @param:x -> float{{{first}, {rows}, {last}}}\nm = reduce_max[axes={{0, 2}}](x)\ny = sub(x, m)\n@return(y)"
+    )
+    return text, "gfx942", {"algo": "wave"}
+
+
 PINNED: dict[str, tuple[str, str, dict[str, object]]] = {
+    "whole rows of pieces": _of_pieces(16, 4, 96),
+    "some rows of pieces": _of_pieces(16, 5, 96),
+    "tails of rows of pieces": _of_pieces(14, 4, 100),
+    "tails of some rows of pieces": _of_pieces(14, 5, 100),
     "tiles in turn": _of_tiles(_PRODUCT, (128, 128, 128), "half", "gfx942", stages=1),
     "tiles ahead": _of_tiles(_PRODUCT, (70, 150, 40), "half", "gfx942"),
     "tiles of odd rows": _of_tiles(_SQUASHED, (33, 265, 65), "half", "gfx1100"),
@@ -1424,4 +1466,4 @@ PINNED: dict[str, tuple[str, str, dict[str, object]]] = {
     "tiles of batches": _of_tiles(_BATCHES, (64, 72, 64), "float", "gfx942"),
     "steps that load early": (softmax_program("half", (8, 9000), 1), "gfx942", {"ahead": 1}),
 }
-"""Contractions by tiles, and rows whose steps load early: each a program, a target, and what is pinned of its schedule."""
+"""Contractions by tiles, rows whose steps load early, and rows of pieces that lie apart: each a program, a target, and what is pinned of its schedule."""
