@@ -21,6 +21,7 @@ from genrw.engine.interpret.reference import interpret
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.enode import ENode
 from genrw.engine.ir.nodes import Module, Node, Unit
+from genrw.engine.ir.types import Type
 from genrw.engine.language.arrays import Array, Values
 from genrw.engine.language.functions import Value
 from genrw.engine.library.library import Library
@@ -179,7 +180,8 @@ class KernelTrial:
             if _has_several_rows(space, axes) and random.random() < _OF_VIEWS:
                 module = random_fold_of_views(self.library, random, space, axes, dtype=dtype)
                 if module is not None:
-                    return module
+                    # folds of views are what the first stage makes
+                    return replace(module, stage=self.library.stages[0])
             if axes and random.random() < _SHORT:
                 # rows of one element are left only where the program says that the first stage is done
                 short = tuple(1 if d in axes else n for d, n in enumerate(space))
@@ -330,7 +332,9 @@ class KernelTrial:
         if _different(list(rounded.values()), want, reference):
             return "the kernel's rounding alone makes its results differ"
         try:
-            got = interpret(after, self.library, self.pipeline.context(after, options), inputs)
+            got = interpret(
+                after, self.library, self.pipeline.context(after, options), inputs, declared=_types(reference)
+            )
         except GenrwError as problem:
             return WrongKernel(kernel, after, options, problem.diagnostics[0].message, inputs)
         wrong = _different(list(got.values()), want, reference)
@@ -386,7 +390,9 @@ class KernelTrial:
                 self._stepped(before, options, trace)
             others = self._suspects_in(trace, stage or self.stage)
             try:
-                got = interpret(module, self.library, self.pipeline.context(module, options), inputs)
+                got = interpret(
+                    module, self.library, self.pipeline.context(module, options), inputs, declared=_types(reference)
+                )
                 is_wrong = bool(_different(list(got.values()), want, reference))
             except GenrwError as problem:
                 # a stage without meanings tells nothing; what is read or written outside is wrong
@@ -434,6 +440,11 @@ def _has_several_rows(space: tuple[int, ...], axes: tuple[int, ...]) -> bool:
 def _likeness(schedule: Mapping[str, Any], like: Mapping[str, Any]) -> int:
     """How much a schedule is like another one: words count most."""
     return sum(100 if isinstance(v, str) else 1 for k, v in like.items() if schedule.get(k) == v)
+
+
+def _types(program: Module) -> dict[str, Type]:
+    """The types of a program's inputs, by name."""
+    return {parameter.attribute("name"): parameter.type for parameter in program.parameters}
 
 
 def _different(got: Sequence[Values], want: Mapping[str, Values], reference: Module) -> str:
