@@ -147,8 +147,8 @@ ELSEWHERE = {
         r = concat[axis=0](a, b)""",
     "reversed": "r = reverse[axes={0}](t)",
     "gathered": "k = @param:k -> int64{ROWS}\nr = gather[axis=0](t, k)",
-    "repeated": "a = slice[axes={0}, starts={1}, ends={2}](t)\nr = multibroadcast[out_lens={ROWS, COLUMNS}](a)",
-    "one for all": "a = slice[axes={0, 1}, starts={1, 2}, ends={2, 3}](t)\nr = multibroadcast[out_lens={ROWS, COLUMNS}](a)",
+    "repeated": "a = slice[axes={0}, starts={1}, ends={2}](t)\nm = multibroadcast[out_lens={ROWS, COLUMNS}](a)\nr = add(m, t)",
+    "one for all": "a = slice[axes={0, 1}, starts={1, 2}, ends={2, 3}](t)\nm = multibroadcast[out_lens={ROWS, COLUMNS}](a)\nr = add(m, t)",
     "at both places": "a = reverse[axes={1}](t)\nr = add(t, a)",
     "turned again": """a = exp(t)
         b = reshape[dims={COLUMNS, ROWS}](a)
