@@ -108,12 +108,14 @@ def test_older_gpus_do_not_wait() -> None:
 
 
 def test_halves_are_computed_with_two_at_a_time() -> None:
-    texts = {case: kernel.text for case, kernel in suite_kernels("sm_90") if "f16" in case}
-    fused = compile_ptx(texts["pw_relu_fma_f16_64M"], "sm_90", 32)
+    kernels = {case: kernel for case, kernel in suite_kernels("sm_90") if "f16" in case}
+    fused = compile_ptx(kernels["pw_relu_fma_f16_64M"].text, "sm_90", 32)
     assert len(re.findall(r"fma\.rn\.f16x2", fused)) == len(re.findall(r"max\.NaN\.f16x2", fused)) > 0
     assert "cvt.f32.f16" not in fused
-    greatest = compile_ptx(texts["max_last_f16_8192x8192"], "sm_90", 32)
-    assert len(re.findall(r"max\.NaN\.f16x2", greatest)) == 32 // 2
+    rows = kernels["max_last_f16_8192x8192"]
+    greatest = compile_ptx(rows.text, "sm_90", 32)
+    assert rows.groups == 8192
+    assert len(re.findall(r"max\.NaN\.f16x2", greatest)) == 8192 // rows.block // 2
     assert len(re.findall(r"cvt\.f32\.f16", greatest)) == 1
 
 

@@ -125,6 +125,12 @@ def test_products_with_few_tiles_are_split(m: int, n: int, k: int, target: str) 
 
 
 @pytest.mark.parametrize("target", ["sm_90", "gfx942", "host"])
-@pytest.mark.parametrize(("m", "n", "k"), [(4096, 4096, 4096), (512, 4096, 14336), (512, 768, 768), (1, 4096, 128)])
+@pytest.mark.parametrize(("m", "n", "k"), [(4096, 4096, 4096), (1024, 8192, 14336), (512, 768, 768), (1, 4096, 128)])
 def test_products_that_fill_the_target_are_one_kernel(m: int, n: int, k: int, target: str) -> None:
     assert kernels_of(m, n, k, target) == 1
+
+
+@pytest.mark.parametrize(("target", "kernels"), [("sm_90", 1), ("gfx942", 2), ("host", 1)])
+def test_whether_a_product_is_split_is_a_matter_of_the_target(target: str, kernels: int) -> None:
+    """Its 128 tiles of 128 x 128 fill the 132 processors of sm_90, and less than half of the 304 of gfx942."""
+    assert kernels_of(512, 4096, 14336, target) == kernels
