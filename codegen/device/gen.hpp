@@ -1978,28 +1978,40 @@ GEN_DEVICE array<T, N> copies(T value)
     return result;
 }
 
-}  // namespace detail
+/// Where chunks begin that lie Stride apart.
+template <int Stride, class I>
+struct strided {
+    using index = I;
+    I base;
+    GEN_DEVICE I operator[](int chunk) const { return base + chunk * Stride; }
+};
 
-/// Size elements in chunks of Vector, Stride apart: element i is p[base + i / Vector * Stride + i % Vector].
-template <int Size, int Stride, int Vector = 1, class T, class I>
-GEN_DEVICE array<T, Size> strided_load(const T* p, I base)
+/// Where chunks of Vector begin, the places of whose elements are all the same.
+template <int Vector, class I, int Size>
+struct placed {
+    using index = I;
+    const array<I, Size>& at;
+    GEN_DEVICE I operator[](int chunk) const { return at[chunk * Vector]; }
+};
+
+/// Size elements in chunks of Vector: chunk j begins at p[places[j]].
+template <int Size, int Vector, class T, class P>
+GEN_DEVICE array<T, Size> load_chunks(const T* p, P places)
 {
-    static_assert(Size % Vector == 0, "a strided load takes whole chunks");
+    static_assert(Size % Vector == 0, "a load takes whole chunks");
     array<T, Size> result;
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++)
-        detail::read_vector<Vector>(result.items + chunk * Vector, p + base + chunk * Stride);
+        read_vector<Vector>(result.items + chunk * Vector, p + places[chunk]);
     return result;
 }
 
 /// The same where chunk j is read only if first + j * Step < limit, and is `fill` otherwise.
-template <int Size, int Stride, int Vector, int Step, class T, class I, class J, class L>
-GEN_DEVICE array<T, Size> chunked_load(const T* p, I base, J first, L limit, detail::as_given<T> fill)
+template <int Size, int Vector, int Step, class T, class P, class J, class L>
+GEN_DEVICE array<T, Size> load_chunks(const T* p, P places, J first, L limit, T fill)
 {
-    static_assert(Size % Vector == 0, "a strided load takes whole chunks");
-    array<T, Size> result;
-    GEN_UNROLL
-    for (int i = 0; i < Size; i++) result[i] = fill;
+    static_assert(Size % Vector == 0, "a load takes whole chunks");
+    array<T, Size> result = copies<T, Size>(fill);
 #if GEN_AMD
     // Without a branch for each chunk, so that all loads are under way before the first is waited for: in
     // place of a masked chunk the first of the memory is read, which is there if any is.
@@ -2008,17 +2020,52 @@ GEN_DEVICE array<T, Size> chunked_load(const T* p, I base, J first, L limit, det
     for (int chunk = 0; chunk < Size / Vector; chunk++) {
         const bool ok = first + chunk * Step < limit;
         array<T, Vector> values;
-        detail::read_vector<Vector>(values.items, p + (ok ? base + chunk * Stride : static_cast<I>(0)));
+        read_vector<Vector>(values.items, p + (ok ? places[chunk] : typename P::index{0}));
         GEN_UNROLL
-        for (int i = 0; i < Vector; i++) result[chunk * Vector + i] = detail::choose(ok, values[i], fill);
+        for (int i = 0; i < Vector; i++) result[chunk * Vector + i] = choose(ok, values[i], fill);
     }
 #else
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++)
-        if (first + chunk * Step < limit)
-            detail::read_vector<Vector>(result.items + chunk * Vector, p + base + chunk * Stride);
+        if (first + chunk * Step < limit) read_vector<Vector>(result.items + chunk * Vector, p + places[chunk]);
 #endif
     return result;
+}
+
+/// Writes what load_chunks reads.
+template <int Vector, class T, int Size, class P>
+GEN_DEVICE void store_chunks(T* p, P places, const array<T, Size>& values)
+{
+    static_assert(Size % Vector == 0, "a store takes whole chunks");
+    GEN_UNROLL
+    for (int chunk = 0; chunk < Size / Vector; chunk++)
+        write_vector<Vector>(p + places[chunk], values.items + chunk * Vector);
+}
+
+/// The same where chunk j is written only if first + j * Step < limit.
+template <int Vector, int Step, class T, int Size, class P, class J, class L>
+GEN_DEVICE void store_chunks(T* p, P places, const array<T, Size>& values, J first, L limit)
+{
+    static_assert(Size % Vector == 0, "a store takes whole chunks");
+    GEN_UNROLL
+    for (int chunk = 0; chunk < Size / Vector; chunk++)
+        if (first + chunk * Step < limit) write_vector<Vector>(p + places[chunk], values.items + chunk * Vector);
+}
+
+}  // namespace detail
+
+/// Size elements in chunks of Vector, Stride apart: element i is p[base + i / Vector * Stride + i % Vector].
+template <int Size, int Stride, int Vector = 1, class T, class I>
+GEN_DEVICE array<T, Size> strided_load(const T* p, I base)
+{
+    return detail::load_chunks<Size, Vector>(p, detail::strided<Stride, I>{base});
+}
+
+/// The same where chunk j is read only if first + j * Step < limit, and is `fill` otherwise.
+template <int Size, int Stride, int Vector, int Step, class T, class I, class J, class L>
+GEN_DEVICE array<T, Size> chunked_load(const T* p, I base, J first, L limit, detail::as_given<T> fill)
+{
+    return detail::load_chunks<Size, Vector, Step>(p, detail::strided<Stride, I>{base}, first, limit, fill);
 }
 
 /// The same where the steps are those in memory.
@@ -2036,99 +2083,18 @@ GEN_DEVICE array<T, Size> strided_load(const T* p, I base, bool ok, detail::as_g
     return detail::copies<T, Size>(fill);
 }
 
-/// Elements in chunks of Vector, each in a place of its own: element i is p[at[i] + i % Vector], where `at` is the same for all
-/// of a chunk.
-template <int Vector, class T, class I, int Size>
-GEN_DEVICE array<T, Size> placed_load(const T* p, const array<I, Size>& at)
-{
-    static_assert(Size % Vector == 0, "a load takes whole chunks");
-    array<T, Size> result;
-    GEN_UNROLL
-    for (int chunk = 0; chunk < Size / Vector; chunk++)
-        detail::read_vector<Vector>(result.items + chunk * Vector, p + at[chunk * Vector]);
-    return result;
-}
-
-/// The same where chunk j is read only if first + j * Step < limit, and is `fill` otherwise.
-template <int Vector, int Step, class T, class I, int Size, class J, class L>
-GEN_DEVICE array<T, Size> placed_load(const T* p, const array<I, Size>& at, J first, L limit, detail::as_given<T> fill)
-{
-    static_assert(Size % Vector == 0, "a load takes whole chunks");
-    array<T, Size> result;
-    GEN_UNROLL
-    for (int i = 0; i < Size; i++) result[i] = fill;
-#if GEN_AMD
-    // Without a branch for each chunk, as in chunked_load.
-    if (limit <= 0) return result;
-    GEN_UNROLL
-    for (int chunk = 0; chunk < Size / Vector; chunk++) {
-        const bool ok = first + chunk * Step < limit;
-        array<T, Vector> values;
-        detail::read_vector<Vector>(values.items, p + (ok ? at[chunk * Vector] : static_cast<I>(0)));
-        GEN_UNROLL
-        for (int i = 0; i < Vector; i++) result[chunk * Vector + i] = detail::choose(ok, values[i], fill);
-    }
-#else
-    GEN_UNROLL
-    for (int chunk = 0; chunk < Size / Vector; chunk++)
-        if (first + chunk * Step < limit)
-            detail::read_vector<Vector>(result.items + chunk * Vector, p + at[chunk * Vector]);
-#endif
-    return result;
-}
-
-/// Writes what placed_load reads.
-template <int Vector, class T, class I, int Size>
-GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, const array<T, Size>& values)
-{
-    static_assert(Size % Vector == 0, "a store takes whole chunks");
-    GEN_UNROLL
-    for (int chunk = 0; chunk < Size / Vector; chunk++)
-        detail::write_vector<Vector>(p + at[chunk * Vector], values.items + chunk * Vector);
-}
-
-template <int Vector, class T, class I, int Size>
-GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, detail::as_given<T> value)
-{
-    placed_store<Vector>(p, at, detail::copies<T, Size>(value));
-}
-
-/// The same where chunk j is written only if first + j * Step < limit.
-template <int Vector, int Step, class T, class I, int Size, class J, class L>
-GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, const array<T, Size>& values, J first, L limit)
-{
-    static_assert(Size % Vector == 0, "a store takes whole chunks");
-    GEN_UNROLL
-    for (int chunk = 0; chunk < Size / Vector; chunk++)
-        if (first + chunk * Step < limit)
-            detail::write_vector<Vector>(p + at[chunk * Vector], values.items + chunk * Vector);
-}
-
-template <int Vector, int Step, class T, class I, int Size, class J, class L>
-GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, detail::as_given<T> value, J first, L limit)
-{
-    placed_store<Vector, Step>(p, at, detail::copies<T, Size>(value), first, limit);
-}
-
 /// Writes what strided_load reads.
 template <int Size, int Stride, int Vector = 1, class T, class I>
 GEN_DEVICE void strided_store(T* p, I base, const array<T, Size>& values)
 {
-    static_assert(Size % Vector == 0, "a strided store takes whole chunks");
-    GEN_UNROLL
-    for (int chunk = 0; chunk < Size / Vector; chunk++)
-        detail::write_vector<Vector>(p + base + chunk * Stride, values.items + chunk * Vector);
+    detail::store_chunks<Vector>(p, detail::strided<Stride, I>{base}, values);
 }
 
 /// The same where chunk j is written only if first + j * Stride < limit.
 template <int Size, int Stride, int Vector = 1, class T, class I, class J, class L>
 GEN_DEVICE void strided_store(T* p, I base, const array<T, Size>& values, J first, L limit)
 {
-    static_assert(Size % Vector == 0, "a strided store takes whole chunks");
-    GEN_UNROLL
-    for (int chunk = 0; chunk < Size / Vector; chunk++)
-        if (first + chunk * Stride < limit)
-            detail::write_vector<Vector>(p + base + chunk * Stride, values.items + chunk * Vector);
+    detail::store_chunks<Vector, Stride>(p, detail::strided<Stride, I>{base}, values, first, limit);
 }
 
 /// Writes one value to all places.
@@ -2142,6 +2108,47 @@ template <int Size, int Stride, int Vector = 1, class T, class I, class J, class
 GEN_DEVICE void strided_store(T* p, I base, detail::as_given<T> value, J first, L limit)
 {
     strided_store<Size, Stride, Vector>(p, base, detail::copies<T, Size>(value), first, limit);
+}
+
+/// Elements in chunks of Vector, each in a place of its own: element i is p[at[i] + i % Vector], where `at` is the same for all
+/// of a chunk.
+template <int Vector, class T, class I, int Size>
+GEN_DEVICE array<T, Size> placed_load(const T* p, const array<I, Size>& at)
+{
+    return detail::load_chunks<Size, Vector>(p, detail::placed<Vector, I, Size>{at});
+}
+
+/// The same where chunk j is read only if first + j * Step < limit, and is `fill` otherwise.
+template <int Vector, int Step, class T, class I, int Size, class J, class L>
+GEN_DEVICE array<T, Size> placed_load(const T* p, const array<I, Size>& at, J first, L limit, detail::as_given<T> fill)
+{
+    return detail::load_chunks<Size, Vector, Step>(p, detail::placed<Vector, I, Size>{at}, first, limit, fill);
+}
+
+/// Writes what placed_load reads.
+template <int Vector, class T, class I, int Size>
+GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, const array<T, Size>& values)
+{
+    detail::store_chunks<Vector>(p, detail::placed<Vector, I, Size>{at}, values);
+}
+
+template <int Vector, class T, class I, int Size>
+GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, detail::as_given<T> value)
+{
+    placed_store<Vector>(p, at, detail::copies<T, Size>(value));
+}
+
+/// The same where chunk j is written only if first + j * Step < limit.
+template <int Vector, int Step, class T, class I, int Size, class J, class L>
+GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, const array<T, Size>& values, J first, L limit)
+{
+    detail::store_chunks<Vector, Step>(p, detail::placed<Vector, I, Size>{at}, values, first, limit);
+}
+
+template <int Vector, int Step, class T, class I, int Size, class J, class L>
+GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, detail::as_given<T> value, J first, L limit)
+{
+    placed_store<Vector, Step>(p, at, detail::copies<T, Size>(value), first, limit);
 }
 
 /// Size elements of a row in chunks of Vector, Stride apart, of which the first may begin up to Vector - 1 elements
@@ -2161,7 +2168,7 @@ GEN_DEVICE array<T, Size> row_load(const T* p, I base, J first, L limit, E end, 
         const int at = chunk * Stride;
         const bool whole = chunk < Within || (first + at < limit && (!some_past_end || base + at + Vector <= end));
 #if GEN_AMD
-        // Without a branch for each chunk, as in strided_load.
+        // Without a branch for each chunk, as in load_chunks.
         array<T, Vector> values;
         detail::read_vector<Vector>(values.items, p + (whole ? base + at : static_cast<I>(0)));
         GEN_UNROLL

@@ -20,8 +20,9 @@ from genrw.engine.ir.nodes import Module
 from genrw.engine.ir.types import Type
 from genrw.engine.language.expr import free_names, member_uses
 from genrw.engine.library.arities import Arities, rest_counts
+from genrw.engine.library.context import LazyRecord, Record
 from genrw.engine.library.infer import TypeProblem, infer
-from genrw.engine.library.library import Library
+from genrw.engine.library.library import Library, Target
 from genrw.engine.library.rewriting import Match, Matcher, alternatives, value_loops
 from genrw.engine.library.sides import conditions
 from genrw.engine.library.variants import Variant, nodes, pattern_operators, variants
@@ -299,8 +300,8 @@ def _seen(condition: Expr, env: Mapping[str, Any]) -> str:
     """The values that a condition sees."""
     members = sorted(member_uses(condition))
     told = [f"{name}.{member} is {_text(_member_of(env.get(name), member))}" for name, member in members]
-    bare = sorted(free_names(condition) - {name for name, _ in members})
-    told += [f"{name} is {_text(env[name])}" for name in bare if name in env and not isinstance(env[name], View)]
+    bare = [name for name in sorted(free_names(condition) - {name for name, _ in members}) if name in env]
+    told += [f"{name} is {_text(env[name])}" for name in bare if not isinstance(env[name], View | Record | LazyRecord)]
     return f": {', '.join(told)}" if told else ""
 
 
@@ -317,6 +318,8 @@ def _list(value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, Target):
+        return value.name
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(_text, value))}]"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from genrw.engine.ir.nodes import Node
 from genrw.engine.ir.types import Type, packed_strides
 from genrw.engine.language.arrays import Values
 from genrw.engine.language.functions import Misuse, shown
@@ -152,6 +153,14 @@ def read_as(elements: Values, declared: Type, type_: Type) -> Values:
         return elements
     memory = Memory.holding("", declared, elements)
     return _by_element(memory.values, Memory("", type_, memory.values, memory.origin)).copy()
+
+
+def inputs_read_as(
+    parameters: Iterable[Node], inputs: Mapping[str, Values], declared: Mapping[str, Type]
+) -> dict[str, Values]:
+    """Of inputs by name, those that there are parameters for, as these read the memory of the declared tensors."""
+    types = {p.attribute("name"): p.type for p in parameters}
+    return {name: read_as(array, declared[name], types[name]) for name, array in inputs.items() if name in types}
 
 
 def extent(type_: Type) -> tuple[int, int]:

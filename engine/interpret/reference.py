@@ -9,10 +9,8 @@ import numpy as np
 
 from genrw.engine.interpret.evaluate import Evaluator, at_node
 from genrw.engine.interpret.lane_program import LaneProgram
-from genrw.engine.interpret.memory import read_as
 from genrw.engine.ir.dtypes import DTYPES, dtype_name
 from genrw.engine.ir.nodes import Module, Node
-from genrw.engine.ir.types import Type
 from genrw.engine.language.arrays import Array, Values, stored
 from genrw.engine.language.functions import Value
 from genrw.engine.library.library import Library
@@ -30,18 +28,17 @@ def interpret(
     *,
     precise: bool = False,
     evaluator: Evaluator | None = None,
-    declared: Mapping[str, Type] | None = None,
 ) -> dict[str, Values]:
     """The results of a module, by name, for inputs by parameter name.
 
     `context` is what rules may ask of the module's surroundings (`Pipeline.context`). With `precise`, floats
-    are double throughout: results are, and inputs may be. `evaluator` computes in place of the usual one. `declared` has the types of inputs that the
-    module reads their memory as others of. GenrwError for inputs that do not fit, and for a lane
-    program that reads outside a tensor, writes different values to one element, or leaves one unwritten.
+    are double throughout: results are, and inputs may be. `evaluator` computes in place of the usual one. GenrwError
+    for inputs that do not fit, and for a lane program that reads outside a tensor, writes different values to one
+    element, or leaves one unwritten.
     """
     evaluator = evaluator or Evaluator(library, context, precise)
     written = written_parameters(module, library)
-    given = _inputs(module, written, inputs, declared or {}, precise)
+    given = _inputs(module, written, inputs, precise)
     with np.errstate(all="ignore"):
         if any(node.type.sort in _LANE_SORTS for node in module.nodes):
             outputs: dict[str, Values] = LaneProgram(module, evaluator, given, written).outputs()
@@ -60,18 +57,14 @@ def _part_of(node: Node, library: Library, number: int) -> Node:
 
 
 def _inputs(
-    module: Module,
-    written: Mapping[str, Node],
-    inputs: Mapping[str, Values],
-    declared: Mapping[str, Type],
-    precise: bool,
+    module: Module, written: Mapping[str, Node], inputs: Mapping[str, Values], precise: bool
 ) -> dict[str, Array]:
     """The given arrays by parameter name, checked; GenrwError if one is missing, wrong or unknown."""
     wanted = {p.attribute("name"): p for p in module.parameters if p.attribute("name") not in written}
     for name in inputs:
         if name not in wanted:
             raise error(f"module `{module.name}` has no input `{name}`", remedy=_inputs_are(wanted))
-    return {name: _input(name, p, inputs.get(name), declared.get(name, p.type), precise) for name, p in wanted.items()}
+    return {name: _input(name, p, inputs.get(name), precise) for name, p in wanted.items()}
 
 
 def _inputs_are(names: Iterable[str]) -> str:
@@ -79,16 +72,16 @@ def _inputs_are(names: Iterable[str]) -> str:
     return f"its inputs are {listed}" if listed else "it has no inputs"
 
 
-def _input(name: str, parameter: Node, given: Values | None, type_: Type, precise: bool) -> Array:
+def _input(name: str, parameter: Node, given: Values | None, precise: bool) -> Array:
     if given is None:
         raise error(f"there is no value for the input `{name}`", parameter.span)
-    values = np.asarray(given)
+    values, type_ = np.asarray(given), parameter.type
     dtype, lens = dtype_name(values.dtype) or str(values.dtype), list(type_.lens)
     if dtype != type_.dtype and not (precise and dtype == "double" and DTYPES[type_.dtype].is_float):
         raise error(f"the input `{name}` is of type {type_.dtype}, not {dtype}", parameter.span)
     if values.shape != type_.lens:
         raise error(f"the input `{name}` has lens {lens}, not {list(values.shape)}", parameter.span)
-    return stored(read_as(values, type_, parameter.type), type_.dtype, precise)
+    return stored(values, type_.dtype, precise)
 
 
 def _named(module: Module, outputs: Mapping[str, Values]) -> dict[str, Values]:

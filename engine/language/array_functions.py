@@ -213,7 +213,7 @@ def _bits(precise: bool, x: Value, dtype: str) -> Array:
     if DTYPES[source].itemsize != DTYPES[dtype].itemsize:
         raise Misuse(f"`bits` takes elements of as many bytes as {dtype} has, not of {source}")
     with np.errstate(all="ignore"):
-        own = np.asarray(elementwise.convert(values, source), order="C")
+        own = np.asarray(elementwise.convert(values, source))
     return stored(own.view(numpy_dtype(dtype)), dtype, precise)
 
 

@@ -17,6 +17,7 @@ from genrw.engine.egraph.stage import EGraphSnapshot
 from genrw.engine.interpret.compare import first_problem
 from genrw.engine.interpret.evaluate import Evaluator
 from genrw.engine.interpret.inputs import random_inputs
+from genrw.engine.interpret.memory import inputs_read_as
 from genrw.engine.interpret.reference import interpret
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.enode import ENode
@@ -332,9 +333,8 @@ class KernelTrial:
         if _different(list(rounded.values()), want, reference):
             return "the kernel's rounding alone makes its results differ"
         try:
-            got = interpret(
-                after, self.library, self.pipeline.context(after, options), inputs, declared=_types(reference)
-            )
+            given = inputs_read_as(after.parameters, inputs, _types(reference))
+            got = interpret(after, self.library, self.pipeline.context(after, options), given)
         except GenrwError as problem:
             return WrongKernel(kernel, after, options, problem.diagnostics[0].message, inputs)
         wrong = _different(list(got.values()), want, reference)
@@ -390,9 +390,8 @@ class KernelTrial:
                 self._stepped(before, options, trace)
             others = self._suspects_in(trace, stage or self.stage)
             try:
-                got = interpret(
-                    module, self.library, self.pipeline.context(module, options), inputs, declared=_types(reference)
-                )
+                given = inputs_read_as(module.parameters, inputs, _types(reference))
+                got = interpret(module, self.library, self.pipeline.context(module, options), given)
                 is_wrong = bool(_different(list(got.values()), want, reference))
             except GenrwError as problem:
                 # a stage without meanings tells nothing; what is read or written outside is wrong

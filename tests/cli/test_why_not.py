@@ -40,11 +40,16 @@ rule no_alternative
   => sub(x, y)
   for n in [3, 5]
 
+rule other_target
+  exp(x) when many(x.rank, target) and x.rank > 0
+  => x
+
 rule applies
   sqrt(exp(x)) when x.rank == 2
   => neg(x)
 
 let few(n) = n < 4
+let many(n, target) = n > target.wave_size
 """
 
 PROGRAM = """\
@@ -89,6 +94,10 @@ def test_what_is_told(told: dict[str, str]) -> None:
     assert pointed(told["not_equal"]) == ("`x` stands for another value already", "x")
     assert pointed(told["guard_fails"]) == ("this does not hold: x.elements is 32", "few(x.elements)")
     assert pointed(told["no_alternative"]) == ("this does not hold: r.elements is 32, n is 3", "r.elements % n == 0")
+    assert pointed(told["other_target"]) == (
+        "this does not hold: x.rank is 2, target is gfx942",
+        "many(x.rank, target)",
+    )
     assert told["applies"].startswith("simplify, module `main`: `applies` (")
     assert "applies; `genrw explain` tells what it made" in told["applies"]
 

@@ -431,6 +431,15 @@ def test_an_infinite_element_decides_a_product_of_small_ones(library: Library) -
     np.testing.assert_array_equal(got, [signs[0] * np.inf, [np.nan], signs[2] * 0])
 
 
+@pytest.mark.parametrize("lens", [(), (3,), (3, 1), (0, 2)])
+def test_bits_have_the_shape_of_what_they_are_of(library: Library, lens: tuple[int, ...]) -> None:
+    shape = ", ".join(map(str, lens))
+    module = _module(library, f"x = @param:x -> float{{{shape}}}\ny = bitcast[target_type=int32](x)\n@return(y)")
+    x = np.full(lens, -1.5, np.float32)
+    got = interpret(module, library, {}, {"x": x})["y"]
+    np.testing.assert_array_equal(got, np.full(lens, -0x40400000, np.int32), strict=True)
+
+
 # ---- inputs
 
 
