@@ -136,7 +136,7 @@ class ExpressionText:
         about: dict[str, Any] = {
             "size": type_.size,
             "lens": type_.lens,
-            "type": type_.dtype,
+            "type": cpp_type(type_.dtype) if type_.dtype else "",
             "elements": type_.elements,
         }
         return {**about, **self.kernel.ranges.get(id(node), {})}

@@ -30,6 +30,7 @@ _PATIENCE = 30
 _MOST_ITEMS = 8
 """Items of a list for each of which a condition is looked at alone."""
 _MOST_AXES, _LONGEST = 5, 5000
+_LONGEST_LIST = 64
 _SMALL = (1, 1, 2, 2, 3, 4, 5, 7, 8)
 _NEAR = {"==": (0,), ">=": (0, 0, 1), ">": (1, 1, 2), "<=": (0, 0, -1), "<": (-1, -1, -2)}
 """How far from the other side of a comparison its own may lie."""
@@ -180,6 +181,9 @@ class Fitting:
         return None
 
     def _few(self, count: int) -> tuple[int, ...]:
+        """So many small numbers; ValueError for more than a list of a program has."""
+        if count > _LONGEST_LIST:
+            raise ValueError(f"a list of {count} numbers")
         return tuple(self.draw.random.choice(_SMALL) for _ in range(count))
 
     def _other_lens(self, taken: Taken, place: int) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from itertools import islice
 from pathlib import Path
+from random import Random
 
 import pytest
 from breadth import first_quick
@@ -20,6 +21,8 @@ from sure_elements import Rejected
 from genrw.authoring.rulesets import load_library
 from genrw.engine.ir.types import Type
 from genrw.engine.library.library import Library
+from genrw.engine.verify.attributes import AttributeDraw
+from genrw.engine.verify.fitting import Fitting, Taken
 from genrw.grammar.diagnostics import GenrwError
 
 SEED, PROGRAMS, SHARING, USUAL = 0, 100, 20, 40
@@ -88,6 +91,21 @@ def test_an_operator_that_is_added_is_among_random_programs(tmp_path: Path) -> N
     assert "twice_of" in writable(library)[None]
     made = islice(random_programs(library, SEED), len(library.names))
     assert any("twice_of" in program.operators for program in made)
+
+
+@pytest.mark.parametrize(
+    "asked", ["len(sizes) == 1000000000000", "x.rank == 1000000000000", "len(sizes) == x.elements"]
+)
+def test_lists_that_are_too_long_for_a_program_are_not_made(asked: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.rw").write_text(
+        "/// Of many.\nop of_many[sizes: ints](x: T tensor) -> tensor(T, x.lens) where T: number\n"
+        f'  at nowhere\n  requires {asked} "many"\n  means x\n'
+    )
+    library = load_library([tmp_path])
+    draw = AttributeDraw(library, Random(0), (4,), "float", {})
+    fitting = Fitting(library.operator("of_many"), None, draw, {"sizes", 0} if "rank" in asked else {"sizes"}, {})
+    wide = Type("tensor", "float", (100_000, 100_000, 100))
+    assert fitting.fitted(Taken((wide,), {"sizes": (1,)})) is None
 
 
 def test_a_program_without_an_exact_plan_is_no_fault_of_those_beside_it(

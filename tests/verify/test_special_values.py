@@ -146,6 +146,43 @@ def test_special_values(dtype: str, target: str) -> None:
     assert not found, "\n".join(found)
 
 
+def literal_programs(dtype: str) -> Iterator[tuple[str, dict[str, Array]]]:
+    """Programs of a few operators each, one operand of which is a literal, and of casts of literals."""
+    x, c = np.array([0, 1, 2, 3]).astype(numpy_dtype(dtype)), np.array([False, True, False, True])
+    head = [f"x = @param:x -> {dtype}{{4}}", "c = @param:c -> bool{4}", f"one = @literal{{1}} -> {dtype}{{4}}"]
+    calls = [f"bitcast[target_type={other}](one)" for other in DTYPES if fits_bits(dtype, other)]
+    calls += [f"convert[target_type={other}](one)" for other in DTYPES]
+    for name, operator in operators(dtype).items():
+        given = ["c" if o.dtype == "bool" and dtype != "bool" else "x" for o in operator.decl.operands]
+        calls += [f"{name}({', '.join((*given[:i], 'one', *given[i + 1 :]))})" for i, o in enumerate(given) if o == "x"]
+    for some in (calls[i : i + 12] for i in range(0, len(calls), 12)):
+        lines = [f"r{i} = {call}" for i, call in enumerate(some)]
+        yield "\n".join([*head, *lines, f"@return({', '.join(f'r{i}' for i in range(len(some)))})"]), {"x": x, "c": c}
+
+
+def fits_bits(dtype: str, other: str) -> bool:
+    """Are a type's bits those of another one, as far as programs may say so?"""
+    stored = {"half", "bf16"} & {dtype, other}
+    return other != "bool" and not stored and DTYPES[dtype].itemsize == DTYPES[other].itemsize
+
+
+@pytest.mark.parametrize("dtype", first_quick(list(DTYPES)))
+def test_literals_are_of_their_type(dtype: str) -> None:
+    """In C++ a bare number is an int, or a double: texts of operators must not depend on that."""
+    tried = list(literal_programs(dtype))
+    compiled = lower_together([text for text, _ in tried], WAVE64)
+    compile_together(compiled)
+    for made, (text, inputs) in zip(compiled, tried, strict=True):
+        given = {name: array for name, array in inputs.items() if name in made.program.inputs}
+        want, got = made.program.run(given, "interpret", precise=True), made.on_the_host(given)
+        off = {
+            name: (got[name], want[name])
+            for name in want
+            if wrong(got[name], want[name], str(made.program.results[name].type.dtype), 1e-6).any()
+        }
+        assert not off, f"{text}\n{off}"
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int64", "uint8"])
 def test_real_attributes_beside_integers(dtype: str) -> None:
     """They stay real: nothing is cut off before it is compared or added."""
