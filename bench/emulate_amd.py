@@ -121,15 +121,15 @@ def _programs() -> Iterator[Case]:
 
 
 def _instructions() -> Iterator[Case]:
-    """Each instruction of each target: contractions of whole numbers in all forms by the cheapest schedule, and in one form by
-    others, too."""
+    """Each instruction of each target: contractions of whole numbers in all forms that it has tiles for by the cheapest
+    schedule, and in one form by others, too."""
     for target in TARGETS["instructions"]:
         for by in shipped().targets[target].values["matrices"]:
             for form, made in FORMS.items():
                 exact = made.case(np.random.default_rng(0), shipped().instructions[by].values["operand"])
-                cheapest, *others = tiled_schedules(load(exact.text, target), by)
-                drawn = Random(f"{target}/{by}").sample(others, OTHERS) if form == UNDER_OTHERS else []
-                for number, schedule in enumerate((cheapest, *drawn)):
+                found = tiled_schedules(load(exact.text, target), by)
+                drawn = Random(f"{target}/{by}").sample(found[1:], OTHERS) if form == UNDER_OTHERS else []
+                for number, schedule in enumerate((*found[:1], *drawn)):
                     name = f"{by}, {form}{f', schedule {number}' if number else ''}"
                     yield Case(name, exact.text, target, tuple(schedule.items()), exact)
 

@@ -213,6 +213,8 @@ def _op(op: OpDecl) -> Iterator[str]:
         yield f"  at {', '.join(op.stages)}"
     if op.commutative:
         yield "  commutative"
+    if op.injective:
+        yield "  injective"
     for requirement in op.requires:
         yield f"  requires {print_expr(requirement.condition)} {show_string(requirement.message)}"
     for definition in op.definitions:

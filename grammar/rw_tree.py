@@ -85,6 +85,7 @@ class OpDecl(Declared):
     role_parts: tuple[str, ...] = ()
     stages: tuple[str, ...] = ()
     commutative: bool = False
+    injective: bool = False
     requires: tuple[Requirement, ...] = ()
     definitions: tuple[Definition, ...] = ()
     means: Expr | None = None

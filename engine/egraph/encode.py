@@ -541,7 +541,7 @@ class _Encoder:
         operator = self._declaration(pattern)
         if operator is not None and operator.result_sort is not None:
             return operator.result_sort in ("tensor", "buffer", "like")
-        return any(self._is_tensor(o) for o in pattern.operands)
+        return not pattern.operands or any(self._is_tensor(o) for o in pattern.operands)
 
     def _is_constant(self, pattern: OpPattern) -> bool:
         """Is the template's value a lane's that needs no other?"""

@@ -45,6 +45,8 @@ from genrw.grammar.source import NOWHERE
 _LOAD = "load"
 ITERATIONS_A_STEP = 8
 _CALM_GROWTH = 1.5
+_OPERATIONS_OF_A_KERNEL = 50
+"""A program of more becomes several kernels, and may have their nodes."""
 _NODES_LEFT = 2000
 """How many nodes may stay until the next run clears them away. Clearing takes time, which a single run then saves."""
 _NODES_DELETED = 400
@@ -62,7 +64,7 @@ _MERGES = {
     **{"lo": "max", "hi": "min", "pow2": "max", "size": "min"},
 }
 """The facts, and which of two about one class is kept."""
-_COMMUTATIVE = "commutative"
+_COMMUTATIVE, _INJECTIVE = "commutative", "injective"
 """The class of the operators whose operands may stand in either order, beside those that rules name."""
 
 
@@ -275,7 +277,7 @@ class StageEngine:
         for name, merge in _MERGES.items():
             commands.append(egg.FunctionCommand(sp, name, egg.Schema(["T"], "i64"), egg.Call(sp, merge, [old, new])))
         commands += self._load_rules(sp, arities) + _number_facts(sp) + _numbers_alone(sp, arities)
-        return [*commands, _either_order(sp)]
+        return [*commands, _either_order(sp), _one_operand(sp)]
 
     def _load_rules(self, sp: Any, arities: Iterable[int]) -> list[Any]:
         commands: list[Any] = []
@@ -310,7 +312,12 @@ class StageEngine:
         }
         members = []
         families[_COMMUTATIVE] = {o.name for o in self.library.operators.values() if o.decl.commutative}
-        classes = {_COMMUTATIVE, *(name for e in self.encoded.values() for name in e.classes)} - self.declared.classes
+        families[_INJECTIVE] = {o.name for o in self.library.operators.values() if o.decl.injective}
+        classes = {
+            _COMMUTATIVE,
+            _INJECTIVE,
+            *(name for e in self.encoded.values() for name in e.classes),
+        } - self.declared.classes
         for name in sorted(classes):
             operators = families.get(name) or self.library.members_of(name) or ()
             members += [f"{name}\t{op}\t{ids[op]}\n" for op in sorted(operators)]
@@ -331,7 +338,8 @@ class StageEngine:
         interner, ids = self._start(batch)
         try:
             self._load(batch, interner, ids)
-            self._saturate(interner, len(modules), answered, reports)
+            kernels = sum(1 + len(module.nodes) // _OPERATIONS_OF_A_KERNEL for module in modules)
+            self._saturate(interner, kernels, answered, reports)
             return self._read(interner, ids, answered)
         except GenrwError as problem:
             graph = self._read(interner, ids, answered) if self._size.rows <= _MOST_READ else None
@@ -774,3 +782,15 @@ def _either_order(sp: Any) -> Any:
         egg.Fact(egg.Call(sp, "member", [egg.Lit(sp, egg.String(_COMMUTATIVE)), op, number])),
     ]
     return egg.RuleCommand(egg.Rule(sp, [egg.Union(sp, first, second)], body, "either order", RULES))
+
+
+def _one_operand(sp: Any) -> Any:
+    """Operands of which an injective operator makes the same are equal. What rules move past it in each form of a value
+    would stay apart, and there would be twice as many with each operator that has two forms."""
+    term, op, a, x, y, number = (egg.Var(sp, name) for name in ("e", "op", "a", "x", "y", "n"))
+    body = [
+        egg.Eq(sp, term, egg.Call(sp, constructor(1), [op, a, x])),
+        egg.Eq(sp, term, egg.Call(sp, constructor(1), [op, a, y])),
+        egg.Fact(egg.Call(sp, "member", [egg.Lit(sp, egg.String(_INJECTIVE)), op, number])),
+    ]
+    return egg.RuleCommand(egg.Rule(sp, [egg.Union(sp, x, y)], body, "one operand", RULES))

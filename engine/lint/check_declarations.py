@@ -74,6 +74,9 @@ class DeclarationChecks:
                 yield _unknown("stage", stage, (*self.library.stages, NOWHERE), op.name_span)
         yield from self._signature(op)
         yield from self._result(op)
+        if op.injective and (len(op.operands) != 1 or op.operands[0].variadic):
+            why = f"`{op.name}` is injective, and has not one operand that its result could tell"
+            yield Diagnostic(why, op.name_span, "remove `injective`")
         yield from self._clauses(op)
         yield from self._definitions(op)
         if isinstance(op.cost, Const) and not (isinstance(op.cost.value, int | float) and op.cost.value > 0):

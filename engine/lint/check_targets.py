@@ -40,7 +40,9 @@ def _target(library: Library, decl: TargetDecl) -> Iterator[Diagnostic]:
             remedy = did_you_mean(name, known) or "nothing reads it: remove it"
             yield Diagnostic(f"no other target has a `{name}`, and no rule reads it", span, remedy)
         elif name in target.values:
-            yield from _value(name, target.values[name], [t.values[name] for t in others if name in t.values], span)
+            theirs = [t.values[name] for t in others if name in t.values]
+            yield from _value(name, target.values[name], theirs, span)
+            yield from _instructions(library, target.values[name], theirs, span)
     for name in sorted(set.intersection(*(set(t.values) for t in others)) - set(target.values)):
         shown = ", ".join(dict.fromkeys(_shown(t.values[name]) for t in others))
         message = f"`{decl.name}` has no `{name}`, which every other target has"
@@ -84,6 +86,16 @@ def _value(name: str, value: Any, others: Sequence[Any], span: Span) -> Iterator
         yield Diagnostic(f"`{name}` is a finite number", span, remedy)
 
 
+def _instructions(library: Library, value: Any, others: Sequence[Any], span: Span) -> Iterator[Diagnostic]:
+    """Texts that name no instruction, where those of all other targets do."""
+    known = library.instructions
+    theirs = [text for other in others for text in _texts(other)]
+    if theirs and all(text in known for text in theirs):
+        for text in _texts(value):
+            if text not in known:
+                yield Diagnostic(f"there is no instruction `{text}`", span, did_you_mean(text, known))
+
+
 def _kind(value: Any) -> str:
     if isinstance(value, tuple):
         return "a list"
@@ -96,6 +108,10 @@ def _numbers(value: Any) -> list[float]:
     """The numbers of a value, none for one that has others."""
     parts = value if isinstance(value, tuple) else (value,)
     return [n for n in parts if isinstance(n, int | float) and not isinstance(n, bool)]
+
+
+def _texts(value: Any) -> list[str]:
+    return [part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, str)]
 
 
 def _shown(value: Any) -> str:

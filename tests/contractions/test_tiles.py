@@ -20,6 +20,9 @@ WAYS = [
     *(("gfx942", "half"), ("gfx90a", "bf16"), ("gfx942", "float")),
     *(("gfx1100", "half"), ("gfx1100", "bf16"), ("gfx1201", "half"), ("gfx1201", "bf16")),
     *(("gfx950", "half"), ("gfx950", "bf16")),
+    *(("sm_90", "int8"), ("sm_90", "uint8"), ("sm_90", "double"), ("gfx942", "double")),
+    *(("gfx90a", "int8"), ("gfx942", "int8"), ("gfx950", "int8")),
+    *(("gfx1100", "int8"), ("gfx1100", "uint8"), ("gfx1201", "int8"), ("gfx1201", "uint8")),
 ]
 """Targets with the element types for which they have instructions."""
 AT_STAGES, AS_KERNELS = 4, 1
@@ -71,7 +74,7 @@ def test_tiles_add_up_in_the_type_that_is_asked_for(target: str, sums: str) -> N
         program = load(SUM.format(dtype=dtype, sums=sums), target)
         rated = next(iter(program.lower("schedule").trace.schedules.values()), [])
         tiled = [schedule for _, schedule, _ in rated if schedule["algo"] == "matrix"]
-        assert not tiled or sums == "float", dtype
+        assert {shipped().instructions[schedule["instruction"]].values["sum"] for schedule in tiled} <= {sums}, dtype
         for schedule in tiled[:1]:
             load(SUM.format(dtype=dtype, sums=sums), target, schedule=schedule).lower("final")
 

@@ -14,6 +14,8 @@ from cases import Case, whole
 
 from genrw.program import Program
 
+SUMS = {"int8": "int32", "uint8": "int32"}
+"""What products of narrow integers are added up in: the results of operators of their own."""
 LENGTHS = (17, 31, 32, 33, 63, 64, 65, 127, 128, 129)
 """Lengths of the sides of products."""
 
@@ -33,7 +35,7 @@ class Product:
 
     def case(self, rng: np.random.Generator, dtype: str) -> Case:
         x, w = whole(rng, dtype, (*self.batch, self.m, self.k)), whole(rng, dtype, (*self.batch, self.k, self.n))
-        b = whole(rng, dtype, (self.n,))
+        b = whole(rng, SUMS.get(dtype, dtype), (self.n,))
         lines, inputs = [], {"b": b}
         for name, value, turned in (("x", x, self.turned[0]), ("w", w, self.turned[1])):
             if turned:
@@ -46,12 +48,13 @@ class Product:
                 lines.append(f"{name} = @param:{name} -> {_type(dtype, value.shape)}")
         if self.before:
             lines.append("r = relu(x)")
-        lines += [f"b = @param:b -> {_type(dtype, b.shape)}", f"d = dot({'r' if self.before else 'x'}, w)"]
+        lines += [f"b = @param:b -> {_type(SUMS.get(dtype, dtype), b.shape)}"]
+        lines += [f"d = {_named('dot', dtype)}({'r' if self.before else 'x'}, w)"]
         lines += ["a = add(d, b)", "z = relu(a)"] if self.after else ["z = sub(d, b)"]
         result = references.dot(np.maximum(x, 0) if self.before else x, w)
         bias = b.astype(result.dtype)
         result = np.maximum(result + bias, 0) if self.after else result - bias
-        return Case("\n".join([*lines, "@return(z)"]), inputs, result, dtype)
+        return Case("\n".join([*lines, "@return(z)"]), inputs, result, SUMS.get(dtype, dtype))
 
 
 @dataclass(frozen=True)
@@ -75,11 +78,11 @@ class Convolution:
         lines = [
             f"x = @param:x -> {_type(dtype, x.shape)}",
             f"w = @param:w -> {_type(dtype, w.shape)}",
-            f"z = convolution[{lists}, group={self.group}](x, w)",
+            f"z = {_named('convolution', dtype)}[{lists}, group={self.group}](x, w)",
             "@return(z)",
         ]
         result = references.convolution(x, w, self.padding, self.stride, self.dilation, self.group)
-        return Case("\n".join(lines), {"x": x, "w": w}, result, dtype)
+        return Case("\n".join(lines), {"x": x, "w": w}, result, SUMS.get(dtype, dtype))
 
 
 FORMS: Mapping[str, Product | Convolution] = {
@@ -98,7 +101,7 @@ FORMS: Mapping[str, Product | Convolution] = {
         2, 2, (9, 33), (12, 11), (3, 2), padding=(1, 0), stride=(2, 1), dilation=(1, 2)
     ),
 }
-"""Contractions by what is particular about them: each has tiles of every instruction."""
+"""Contractions by what is particular about them: all but the last have tiles of every instruction."""
 
 
 def tiled_product(random: Random, rng: np.random.Generator, dtype: str) -> Case:
@@ -123,6 +126,10 @@ def tiled_schedules(program: Program, instruction: str | None = None) -> list[Ma
     rated = next(iter(program.lower("schedule").trace.schedules.values()), ())
     tiled = [schedule for _, schedule, _ in rated if schedule["algo"] == "matrix"]
     return [s for s in tiled if instruction in (None, s["instruction"])]
+
+
+def _named(operator: str, dtype: str) -> str:
+    return f"quant_{operator}" if dtype in SUMS else operator
 
 
 def _type(dtype: str, lens: tuple[int, ...]) -> str:

@@ -178,3 +178,19 @@ def test_sums_of_many_terms_are_not_made_in_all_orders(work: Callable[[str, str]
 def test_shifts_cost_as_much_as_there_are(work: Callable[[str, str], Work], target: str) -> None:
     some, twice = work(shifted(1), target), work(shifted(2), target)
     assert twice.terms <= 3 * some.terms
+
+
+CHAIN = ("relu", "exp", "tanh", "sigmoid")
+ROWS = ("transpose[permutation={1, 0}]", "softmax[axis=1]")
+
+
+@pytest.mark.parametrize(("first", "repeated"), [(ROWS[0], CHAIN), ("reverse[axes={1}]", CHAIN), ("relu", ROWS)])
+def test_moves_before_values_of_several_forms(work: Callable[..., Work], first: str, repeated: tuple[str, ...]) -> None:
+    """Halves have two forms each, rounded and not, `exp` two more: what moves past them has no more for each operation."""
+
+    def terms(length: int) -> int:
+        calls = [first, *(repeated[i % len(repeated)] for i in range(length))]
+        lines = [f"v{i + 1} = {call}(v{i})" for i, call in enumerate(calls)]
+        return work("\n".join(["v0 = @param:v0 -> half{64, 64}", *lines, f"@return(v{len(calls)})"]), WAVE64).terms
+
+    assert terms(64) < 4.4 * terms(16)

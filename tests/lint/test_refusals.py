@@ -62,6 +62,11 @@ REFUSED = {
     ),
     "a name with what is no attribute": (OP.format('means x\n  called "of_{y}"'), "mine", "`called` names `y`"),
     "a text with a member of an operand": (OP.format('means x\n  emit "f({{x.lots}})"'), "mine", "no member `lots`"),
+    "an injective operator of two operands": (
+        "op mine(x: T, y: T) -> T\n  role pointwise\n  injective\n  means x + y\n",
+        "mine",
+        "`mine` is injective, and has not one operand",
+    ),
     "an operator variable with more operands than it was matched with": (
         RULE.format("f[..](tanh(x))\n  => f[..](x, x)\n  for f in pointwise"),
         "f[..](x, x)",
@@ -116,6 +121,11 @@ REFUSED = {
     "a number for a list": (TARGET.format("block_sizes 64"), "64", "is a list, not a whole number"),
     "an empty list": (TARGET.format("block_sizes []"), "[]", "has no elements"),
     "a list with nothing in it": (TARGET.format("block_sizes [64, 0]"), "[64, 0]", "is above 0"),
+    "an instruction that there is not": (
+        TARGET.format('matrices ["mma_m16n8k16_f61"]'),
+        '["mma_m16n8k16_f61"]',
+        "there is no instruction `mma_m16n8k16_f61`",
+    ),
     "a name that nothing reads": (TARGET.format("compute_unit 80"), "80", "no other target has a `compute_unit`"),
     "a value that is missing": (BARE, "mine", "has no `bandwidth_gbs`"),
 }

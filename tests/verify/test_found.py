@@ -229,3 +229,12 @@ def test_folds_of_folds_of_one_element(target: str, first: str, second: str) -> 
         """,
         target,
     )
+
+
+def test_moves_that_go_past_one_another_do_not_outrun_what_joins_them() -> None:
+    """A class with several transposes grows with each pair of these, until others are found to be the same."""
+    text = (
+        "x = @param:x -> half{5, 1, 2, 2}, {1, 1, 1, 5}\ny = reduce_squares[axes={0, 1, 2, 3}](x)\n"
+        "z = logsoftmax[axis=1](x)\n@return(y, z)\n"
+    )
+    check(text, "gfx90a")
