@@ -317,10 +317,12 @@ class RuleTrial:
         return {id(node): read_as(values[id(leaf)], leaf.type, node.type) for node, leaf in pairs}
 
     def _stands_for(self, right: Type, left: Node) -> bool:
-        """May a value of a type stand for another one? A single one stands for a share of one, and for a share of equal
-        ones: of truth values, and of a tensor's elements."""
+        """May a value of a type stand for another one? A single one stands for a share of one, which stands for it, and for a
+        share of equal ones: of truth values, and of a tensor's elements."""
         type_ = left.type
         if (right.sort, right.dtype, right.lens, right.size) == (type_.sort, type_.dtype, type_.lens, type_.size):
+            return True
+        if (right.sort, right.dtype, right.size) == ("array", type_.dtype, 1) and type_.sort == "scalar":
             return True
         single = right.size == 0 and right.dtype == type_.dtype and right.sort in ("scalar", "index")
         same_sort = (right.sort == "index") == (type_.sort == "index") and not type_.lens and type_.sort in LANE_SORTS

@@ -440,6 +440,20 @@ def test_bits_have_the_shape_of_what_they_are_of(library: Library, lens: tuple[i
     np.testing.assert_array_equal(got, np.full(lens, -0x40400000, np.int32), strict=True)
 
 
+INJECTIVE = {"transpose": "transpose[permutation={2, 0, 1}](x)"}
+
+
+def test_every_injective_operator_is_tried(library: Library) -> None:
+    assert {name for name, operator in library.operators.items() if operator.decl.injective} == {*INJECTIVE}
+
+
+@pytest.mark.parametrize("name", INJECTIVE)
+def test_results_of_injective_operators_tell_the_operand(library: Library, name: str) -> None:
+    module = _module(library, f"x = @param:x -> float{{2, 3, 4}}\ny = {INJECTIVE[name]}\n@return(y)")
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    assert sorted(interpret(module, library, {}, {"x": x})["y"].flat) == [*range(24)]
+
+
 # ---- inputs
 
 
