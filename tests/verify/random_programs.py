@@ -23,7 +23,7 @@ from genrw.engine.verify.attributes import AttributeDraw, near_lens, within_doma
 from genrw.engine.verify.fitting import Fitting, Taken
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Const
-from genrw.grammar.rw_tree import OperandDecl
+from genrw.grammar.rw_tree import OperandDecl, OpPattern
 
 SMALL = (1, 1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17)
 LONG = tuple(n + d for n in (32, 64, 128, 256, 512) for d in (-1, 0, 1))
@@ -205,11 +205,23 @@ def writable(library: Library) -> dict[str | None, tuple[str, ...]]:
 
 def _is_writable(library: Library, operator: Operator) -> bool:
     decl = operator.decl
-    first = decl.stages and library.stages[0] not in decl.stages and NOWHERE_STAGE not in decl.stages
+    stages = (library.stages[0], NOWHERE_STAGE)
+    later = decl.stages and (not set(stages) & set(decl.stages) or operator.name in _of_later_stages(library))
     refused = any(isinstance(r.condition, Const) and r.condition.value is False for r in decl.requires)
     tensors = all(o.sort in (None, "tensor") for o in decl.operands) and operator.result_sort in (None, "tensor")
     meant = operator.role is not None or decl.means is not None
-    return not first and not refused and tensors and meant and operator.role in KINDS
+    return not later and not refused and tensors and meant and operator.role in KINDS
+
+
+@lru_cache(maxsize=8)
+def _of_later_stages(library: Library) -> frozenset[str]:
+    """The operators and families that rules take apart, but none of the first stage: rules make them, programs do not hold them."""
+    first, later = set[str](), set[str]()
+    for rule in library.rules:
+        if isinstance(rule.left, OpPattern):
+            named = first if rule.stage in (None, library.stages[0]) else later
+            named.update(library.members_of(rule.left.op) or (rule.left.op,))
+    return frozenset(later - first)
 
 
 @lru_cache(maxsize=1)
