@@ -35,6 +35,7 @@
 #define GEN_DYNAMIC_LDS(type, name, offset, count) GEN_REST_LDS(type, name, offset, count)
 #define GEN_UNROLL _Pragma("unroll")
 #define GEN_UNROLL_BY(count) GEN_PRAGMA(unroll count)
+#define GEN_ROLLED
 #elif defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define GEN_NVIDIA 1
 #define GEN_DEVICE __device__ __forceinline__
@@ -48,6 +49,7 @@ extern __shared__ __attribute__((aligned(1024))) unsigned char gen_rest_lds[];
 #define GEN_DYNAMIC_LDS(type, name, offset, count) GEN_REST_LDS(type, name, offset, count)
 #define GEN_UNROLL _Pragma("unroll")
 #define GEN_UNROLL_BY(count) GEN_PRAGMA(unroll count)
+#define GEN_ROLLED
 #else
 #define GEN_HOST 1
 #define GEN_DEVICE inline __attribute__((always_inline))
@@ -55,17 +57,26 @@ extern __shared__ __attribute__((aligned(1024))) unsigned char gen_rest_lds[];
 // The kernel is inlined into what calls it: a loop over lanes vectorises, over groups where a group is one lane.
 #define GEN_KERNEL(block) static inline __attribute__((always_inline)) void
 #define GEN_KERNEL_RESIDENT(block, groups) GEN_KERNEL(block)
-#define GEN_LDS(type, name, count)                            \
-    alignas(16) static thread_local type name[count];         \
-    {                                                         \
-        static thread_local gen::host::lds_block gen_block_;  \
-        gen::host::enter_lds(gen_block_, name, sizeof(name)); \
+// The address is looked up once: each use of a thread's variable would look it up again.
+#define GEN_LDS(type, name, count)                                       \
+    alignas(64) static thread_local type name##_of_thread[count];        \
+    type* const name = name##_of_thread;                                 \
+    {                                                                    \
+        static thread_local gen::host::lds_block gen_block_;             \
+        gen::host::enter_lds(gen_block_, name, sizeof(name##_of_thread)); \
     }
 #define GEN_REST_LDS(type, name, offset, count) type* const name = nullptr
 #define GEN_DYNAMIC_LDS(type, name, offset, count) GEN_LDS(type, name, count)
-// Unrolling is left to the host compiler: it vectorises the loop first.
+// Unrolling is left to the host compiler: it vectorises the loop first. What is to be in registers is unrolled.
 #define GEN_UNROLL
 #define GEN_UNROLL_BY(count)
+#if defined(__clang__)
+#define GEN_UNROLL_WHOLE _Pragma("unroll")
+#define GEN_ROLLED _Pragma("nounroll")
+#else
+#define GEN_UNROLL_WHOLE _Pragma("GCC unroll 256")
+#define GEN_ROLLED _Pragma("GCC unroll 1")
+#endif
 #if !defined(GEN_BLOCK) || !defined(GEN_LANE_LOOPS)
 #error "GEN_BLOCK and GEN_LANE_LOOPS are not defined: host kernels are built by genrw.codegen.host"
 #endif
@@ -96,6 +107,35 @@ struct array
     GEN_DEVICE constexpr const T& operator[](int i) const { return items[i]; }
     GEN_DEVICE static constexpr int size() { return N; }
 };
+
+/// A number that counts the elements of chunks: what is divided by the length of a chunk, or is the rest, is at hand, so that
+/// a loop over a chunk's elements need not compute it.
+template <int Chunk>
+struct element_number
+{
+    int chunk, place;
+
+    GEN_DEVICE constexpr operator int() const { return chunk * Chunk + place; }
+    GEN_DEVICE constexpr int operator/(int length) const
+    {
+        return length % Chunk == 0 ? chunk / (length / Chunk)
+             : Chunk % length == 0 ? chunk * (Chunk / length) + place / length
+                                   : int(*this) / length;
+    }
+    GEN_DEVICE constexpr int operator%(int length) const
+    {
+        return length % Chunk == 0 ? chunk % (length / Chunk) * Chunk + place
+             : Chunk % length == 0 ? place % length
+                                   : int(*this) % length;
+    }
+};
+
+/// Loops over the elements of chunks, in turn.
+#define GEN_LONG_SHARE(name, chunks, length)                                       \
+    for (int name##_chunk = 0; name##_chunk < chunks; ++name##_chunk)              \
+        GEN_ROLLED                                                                 \
+        for (int name##_place = 0; name##_place < length; ++name##_place)          \
+            if (const gen::element_number<length> name{name##_chunk, name##_place}; true)
 
 namespace detail {
 
@@ -2830,13 +2870,54 @@ GEN_DEVICE host::tiles_product<X, Down, Across, Deep, A, B> wave_product(
     return {a, b, sums};
 }
 #else
+#if GEN_HOST
+/// Values that lie one after another in workgroup memory, as they are.
+template <class T>
+struct in_memory
+{
+    const T* items;
+
+    GEN_DEVICE const T& operator[](int i) const { return items[i]; }
+};
+
+template <class T, class I>
+GEN_DEVICE in_memory<T> view(const T* p, I base)
+{
+    return {p + base};
+}
+
+/// Adds the products of a lane's tiles to the sums that it holds: those of a tile stay in registers along the depth.
+template <class X, int Down, int Across, int Deep, class A, class B>
+GEN_DEVICE array<typename X::sum, Down * Across * X::sums>& wave_product(
+    const A& a, const B& b, array<typename X::sum, Down * Across * X::sums>& sums)
+{
+    for (int across = 0; across < Across; across++)
+        for (int down = 0; down < Down; down++) {
+            typename X::sum* held = sums.items + (down * Across + across) * X::sums;
+            typename X::sum part[X::sums];
+            GEN_UNROLL_WHOLE
+            for (int i = 0; i < X::sums; i++) part[i] = held[i];
+            GEN_ROLLED
+            for (int k = 0; k < Deep; k++) {
+                typename X::operand first[X::left], second[X::right];
+                GEN_UNROLL_WHOLE
+                for (int i = 0; i < X::left; i++) first[i] = a[X::left_at(down, k, Deep, i)];
+                GEN_UNROLL_WHOLE
+                for (int i = 0; i < X::right; i++) second[i] = b[X::right_at(across, k, Deep, i)];
+                X::multiply(first, second, part);
+            }
+            GEN_UNROLL_WHOLE
+            for (int i = 0; i < X::sums; i++) held[i] = part[i];
+        }
+    return sums;
+}
+#else
 /// Adds the products of a wave's tiles to the sums that its lanes hold.
 template <class X, int Down, int Across, int Deep, int A, int B>
 GEN_DEVICE array<typename X::sum, Down * Across * X::sums> wave_product(
     const array<typename X::operand, A>& a, const array<typename X::operand, B>& b,
     array<typename X::sum, Down * Across * X::sums> sums)
 {
-#if !GEN_HOST
     GEN_UNROLL
     for (int k = 0; k < Deep; k++) {
         GEN_UNROLL
@@ -2858,9 +2939,9 @@ GEN_DEVICE array<typename X::sum, Down * Across * X::sums> wave_product(
             }
         }
     }
-#endif
     return sums;
 }
+#endif
 #endif
 
 /// Of rows of 64 elements, the chunks of 8 are exchanged by the number of the row.

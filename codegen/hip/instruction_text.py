@@ -32,11 +32,11 @@ def instruction_struct(instruction: Instruction) -> str:
         f"    using sum = {total};",
         f"    static constexpr int {', '.join(f'{name} = {size}' for name, size in sizes.items())};",
     ]
-    for part in ("left", "right"):
+    for part, together in zip(("left", "right"), instruction.rows_together, strict=True):
         of_lane, of_share = values[part]
         lines.append(_place(f"{part}_row", of_lane, of_share, 1))
         lines.append(_place(f"{part}_depth", of_lane, of_share, 2))
-        lines.append(_order(f"{part}_at", of_share))
+        lines.append(_order(f"{part}_at", of_share, together))
     of_lane, of_share = values["result"]
     in_memory = values["memory"] > 0
     head = (
@@ -46,16 +46,9 @@ def instruction_struct(instruction: Instruction) -> str:
     )
     lines.append(_place("sum_row", of_lane, of_share, 1))
     lines.append(_place("sum_column", of_lane, of_share, 2))
-    lines += [
-        "#if !GEN_HOST",
-        f"    {head}",
-        "    {",
-        *(f"        {line}" for line in multiplied(instruction).split("\n")),
-        "    }",
-        "#endif",
-        "};",
-    ]
-    return "\n".join(lines)
+    body = [f"    {head}", "    {", *(f"        {line}" for line in multiplied(instruction).split("\n")), "    }"]
+    alone = values["lanes"] == 1
+    return "\n".join([*lines, *(body if alone else ["#if !GEN_HOST", *body, "#endif"]), "};"])
 
 
 def multiplied(instruction: Instruction) -> str:
@@ -70,12 +63,14 @@ def _place(name: str, of_lane: Digits, of_share: Digits, weight: int) -> str:
     return f"    static GEN_DEVICE constexpr int {name}([[maybe_unused]] int lane, [[maybe_unused]] int i) {{ return {text}; }}"
 
 
-def _order(name: str, of_share: Digits) -> str:
-    """Where a register stands among a lane's elements, which are counted by tiles, rows, steps, depth."""
+def _order(name: str, of_share: Digits, together: bool) -> str:
+    """Where a register stands among a lane's elements, which are counted by tiles, rows, steps, depth, or by tiles, steps, rows."""
     along = [d[0] for d in of_share if d[1]]
     down = [d[0] for d in of_share if not d[1]]
     row, place = _number("i", of_share, True), _number("i", of_share, False)
     text = f"((tile * {prod(along)} + {row}) * deep + k) * {prod(down)} + {place}"
+    if together:
+        text = f"(tile * deep + k) * {prod(along)} + {row}"
     return f"    static GEN_DEVICE constexpr int {name}(int tile, int k, int deep, [[maybe_unused]] int i) {{ return {text}; }}"
 
 

@@ -31,8 +31,13 @@ Note = Callable[[Sequence[Node]], str]
 """Says of the nodes that a line computes what its comment is to be, "" for none."""
 
 
+_LONG_SHARE, _CHUNK = 512, 16
+
+
 def share_head(size: int) -> str:
-    """The head of a loop over a lane's share."""
+    """The head of a loop over a lane's share: a loop over chunks, and one over the elements of each, where it is long."""
+    if size >= _LONG_SHARE and size % _CHUNK == 0:
+        return f"GEN_LONG_SHARE({SHARE_VARIABLE}, {size // _CHUNK}, {_CHUNK})"
     return f"for (int {SHARE_VARIABLE} = 0; {SHARE_VARIABLE} < {size}; ++{SHARE_VARIABLE})"
 
 

@@ -19,7 +19,7 @@ def wave_product(a: Value, b: Value, instruction: Value, counts: Sequence[int]) 
     """The sums of products that each lane holds after its wave has multiplied the tiles of `a` and `b`.
 
     `counts`: how many of the instruction's tiles lie side by side in rows, in columns, in depth. A lane's share of an
-    operand is counted by tiles, rows in a tile, depth; its share of the result by tiles in rows, tiles in columns, and the
+    operand is counted by tiles, rows in a tile, depth, or depth, rows where it holds tiles whole; its share of the result by tiles in rows, tiles in columns, and the
     digits of the instruction. Which lane holds which part of the depth does not matter, as long as both operands are alike.
     Misuse where lanes that hold the same element differ.
     """
@@ -64,10 +64,9 @@ def operand_places(
 ) -> tuple[Values, Values]:
     """Row, or column, and depth of each element (axis 1) that each lane (axis 0) holds of an operand's tiles."""
     of_lane, of_share = instruction.values[part]
-    along = [d for d in of_share if d[1]]
-    down = [d for d in of_share if not d[1]]
-    digits = [(tiles, length, 0), *along, (deep, 0, depth), *down]
-    return _added(of_lane, digits)
+    along, down = [d for d in of_share if d[1]], [(deep, 0, depth), *(d for d in of_share if not d[1])]
+    together = instruction.rows_together[("left", "right").index(part)]
+    return _added(of_lane, [(tiles, length, 0), *(down if together else along), *(along if together else down)])
 
 
 def _result_places(parts: Sequence[Digits], rows: tuple[int, int], columns: tuple[int, int]) -> tuple[Values, Values]:

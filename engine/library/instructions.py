@@ -49,7 +49,19 @@ class Instruction:
         return self.decl.name
 
     def member(self, name: str) -> object:
-        return self.values[name]
+        return self.rows_together if name == "rows_together" else self.values[name]
+
+    @property
+    def rows_together(self) -> tuple[bool, bool]:
+        """Of the left operand and the right one: does a lane hold tiles whole, in each of which rows are neighbours?
+
+        Else its elements are rows, and in each of these the depths.
+        """
+        rows, columns, depth = self.values["shape"]
+        return tuple(
+            depth == 1 and length > 1 and self.held(part) == length
+            for part, length in (("left", rows), ("right", columns))
+        )
 
     def held(self, part: str) -> int:
         """How many elements of an operand, or of the result, a lane holds."""

@@ -23,6 +23,7 @@ WAYS = [
     *(("sm_90", "int8"), ("sm_90", "uint8"), ("sm_90", "double"), ("gfx942", "double")),
     *(("gfx90a", "int8"), ("gfx942", "int8"), ("gfx950", "int8")),
     *(("gfx1100", "int8"), ("gfx1100", "uint8"), ("gfx1201", "int8"), ("gfx1201", "uint8")),
+    *(("host", "float"), ("host", "double"), ("host", "int32")),
 ]
 """Targets with the element types for which they have instructions."""
 AT_STAGES, AS_KERNELS = 4, 1
@@ -67,7 +68,7 @@ z = reduce_sum[axes={{1}}](m)
 
 
 @pytest.mark.parametrize("sums", TYPES)
-@pytest.mark.parametrize("target", ["sm_90", "gfx942", "gfx1100"])
+@pytest.mark.parametrize("target", ["sm_90", "gfx942", "gfx1100", "host"])
 def test_tiles_add_up_in_the_type_that_is_asked_for(target: str, sums: str) -> None:
     """Whatever elements and sums are of, what tiles make of them can be lowered."""
     for dtype in TYPES:
