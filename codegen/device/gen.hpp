@@ -2871,6 +2871,16 @@ GEN_DEVICE host::tiles_product<X, Down, Across, Deep, A, B> wave_product(
 }
 #else
 #if GEN_HOST
+/// An element if it exists, without a branch: the first one is read instead, so that a loop may read several at once.
+template <class T, class I>
+GEN_DEVICE T read_if(const T* p, I i, bool ok, detail::as_given<T> fill)
+{
+    const T value = p[i & -I(ok)];
+    return ok ? value : T(fill);
+}
+#endif
+
+#if GEN_HOST
 /// Values that lie one after another in workgroup memory, as they are.
 template <class T>
 struct in_memory

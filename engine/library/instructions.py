@@ -55,13 +55,11 @@ class Instruction:
     def rows_together(self) -> tuple[bool, bool]:
         """Of the left operand and the right one: does a lane hold tiles whole, in each of which rows are neighbours?
 
-        Else its elements are rows, and in each of these the depths.
+        So it is where a lane is alone. Else its elements are rows, and in each of these the depths.
         """
         rows, columns, depth = self.values["shape"]
-        return tuple(
-            depth == 1 and length > 1 and self.held(part) == length
-            for part, length in (("left", rows), ("right", columns))
-        )
+        alone = self.values["lanes"] == 1 and depth == 1
+        return alone and rows > 1, alone and columns > 1
 
     def held(self, part: str) -> int:
         """How many elements of an operand, or of the result, a lane holds."""
