@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, TypeVar
 
 from genrw.engine.egraph.guard_evaluation import RuleUse
@@ -26,6 +27,9 @@ _T = TypeVar("_T")
 
 _TRIES = 64
 """In how many programs a rule is left out before it counts as one that never survives."""
+
+_TRIES_ALONE = 4
+"""In how many programs that are alone it is left out after that."""
 
 _BATCH = 64
 """How many programs share an e-graph."""
@@ -281,7 +285,15 @@ class Coverage:
             found.update(self._changing(probes))
             tried = {(key, step.stage) for key, step in probes}
             waiting = {where: steps for where, steps in waiting.items() if where in tried and where not in found}
-        return found
+        return found | dict(self._needed_alone(where for where in self.steps if where not in found))
+
+    def _needed_alone(self, open_: Iterable[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], Step]]:
+        """Rules that made values which others make as well when programs share an e-graph, where rounds are more, but not when
+        a program is alone."""
+        for key, stage in open_:
+            made = sorted((s for s in self.steps[key, stage] if key in s.made), key=lambda step: step.size)
+            alone = (found for step in made[:_TRIES_ALONE] for found in self._changing([(key, step)]))
+            yield from islice(alone, 1)
 
     def _changing(self, probes: Iterable[tuple[str, Step]]) -> Iterator[tuple[tuple[str, str], Step]]:
         """The rules, and their stages, without which their step gives something else, with the step."""
