@@ -177,6 +177,32 @@ def check_expr(
     return sorted(found, key=lambda diagnostic: diagnostic.span.start if diagnostic.span else 0)
 
 
+def foreign_calls(
+    expr: Expr, lets: Lets, functions: Mapping[str, Function], elsewhere: Collection[str]
+) -> Iterator[Diagnostic]:
+    """Calls of helpers that go on to call what there is `elsewhere` only: in what operators mean."""
+    for node in walk(expr):
+        if isinstance(node, Call) and node.function in lets:
+            called = {
+                f for name in {node.function} | reached(lets[node.function], lets) for f in calls(lets[name].body)
+            }
+            foreign = sorted(f for f in called if f in elsewhere and f not in functions and f not in FUNCTIONS)
+            if foreign:
+                message = f"`{node.function}` calls `{foreign[0]}`, which only what operators mean may call"
+                yield Diagnostic(message, node.span, "say it by functions of numbers and lists")
+
+
+def reached(let: LetDecl, lets: Lets) -> set[str]:
+    """The helpers that one calls, also through others."""
+    found: set[str] = set()
+    todo = [let]
+    while todo:
+        more = {name for name in calls(todo.pop().body) if name in lets} - found
+        found |= more
+        todo += [lets[name] for name in more]
+    return found
+
+
 def _known(names: Collection[str]) -> str | None:
     """A remedy that lists the names there are, if they are few."""
     return f"one may name {', '.join(sorted(names))}" if 0 < len(names) <= _MOST_LISTED else None

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from genrw.engine.interpret.fold import Folds, fold_functions
-from genrw.engine.interpret.lanes import Lanes, lane_functions
 from genrw.engine.ir.dtypes import CLASSES, DTYPES, is_dtype
-from genrw.engine.language.array_functions import array_functions
 from genrw.engine.language.builtins import FUNCTIONS
 from genrw.engine.language.emit_text import check_emit_text, names_in_emit_text
 from genrw.engine.language.expr import check_expr
-from genrw.engine.language.expr_walk import calls, did_you_mean
+from genrw.engine.language.expr_walk import did_you_mean, foreign_calls, reached
 from genrw.engine.language.functions import Function
 from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.definitions import Derived
 from genrw.engine.library.infer import RESULT_PARTS, holes, is_variable
 from genrw.engine.library.library import LEAST_PARTS, NOWHERE, PARTS_OF_ROLES, ROLES, Library
 from genrw.engine.library.monoids import ELEMENT
-from genrw.engine.lint.check_meanings import check_clauses, check_meaning
+from genrw.engine.lint.check_meanings import check_clauses, check_meaning, meaning_functions
 from genrw.engine.lint.check_names import check_names
 from genrw.engine.lint.check_rules import check_definitions, check_term_function, constant_of, not_a_condition
 from genrw.engine.programs.build import attribute_problem
@@ -47,9 +44,7 @@ class DeclarationChecks:
     def __init__(self, library: Library) -> None:
         self.library, self.lets = library, library.scope.lets
         self.functions = library.scope.functions
-        folds = Folds(library, False)
-        self.meanings = {**array_functions(), **self.functions, **fold_functions(folds)}
-        self.meanings |= lane_functions(Lanes(folds, True))
+        self.meanings = meaning_functions(library)
 
     def of(self, declaration: object) -> Iterator[Diagnostic]:
         """The findings on one declaration."""
@@ -277,18 +272,8 @@ class DeclarationChecks:
         if len(set(let.parameters)) < len(let.parameters):
             yield Diagnostic(f"`{let.name}` has two parameters of one name", let.name_span, "rename one")
         yield from self._names([let.body], set(let.parameters), self.meanings)  # it may be for these, too
-        if let.name in self._reached(let):
+        if let.name in reached(let, self.lets):
             yield Diagnostic(f"the helper `{let.name}` calls itself", let.name_span, "helpers are not recursive")
-
-    def _reached(self, let: LetDecl) -> set[str]:
-        """The helpers that one calls, also through others."""
-        reached: set[str] = set()
-        todo = [let]
-        while todo:
-            found = {name for name in calls(todo.pop().body) if name in self.lets} - reached
-            reached |= found
-            todo += [self.lets[name] for name in found]
-        return reached
 
     def _names(
         self,
@@ -299,6 +284,8 @@ class DeclarationChecks:
         for expr in expressions:
             if expr is not None:
                 yield from check_expr(expr, names, self.lets, functions or self.functions)
+                if functions is None:
+                    yield from foreign_calls(expr, self.lets, self.functions, self.meanings)
 
 
 def _condition(expr: Expr) -> Iterator[Diagnostic]:

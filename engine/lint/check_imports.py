@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator
 
 from genrw.engine.importing.scope import GIVEN_NAMES
 from genrw.engine.language.expr import check_expr
+from genrw.engine.language.expr_walk import foreign_calls
 from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.definitions import TermFunctions
 from genrw.engine.library.library import Library, family_affixes
 from genrw.engine.library.variants import leaves, nodes
+from genrw.engine.lint.check_meanings import meaning_functions
 from genrw.engine.lint.check_names import check_names
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Expr, Name
@@ -48,6 +50,7 @@ def _findings(library: Library, declaration: ImportDecl) -> Iterator[Diagnostic]
     known |= {*CONTEXT_NAMES, *GIVEN_NAMES} | ({repeat.variable} if repeat is not None else set())
     for expr in _expressions(declaration):
         yield from check_expr(expr, known, library.scope.lets, library.scope.functions)
+        yield from foreign_calls(expr, library.scope.lets, library.scope.functions, meaning_functions(library))
 
 
 def _lists(declaration: ImportDecl) -> Iterator[Diagnostic]:

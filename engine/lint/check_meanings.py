@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import islice, product
 
+from genrw.engine.interpret.fold import Folds, fold_functions
+from genrw.engine.interpret.lanes import Lanes, lane_functions
 from genrw.engine.ir.dtypes import DTYPES, in_class, is_dtype
+from genrw.engine.language.array_functions import array_functions
 from genrw.engine.language.cpp_expr import WHOLE, TypeWord, cpp_braced, cpp_expr
 from genrw.engine.language.expr_walk import substitute, walk
+from genrw.engine.language.functions import Function
 from genrw.engine.library.infer import is_variable
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import ELEMENT, accumulate_type, folds, result_type
@@ -20,6 +25,14 @@ _MOST = 1000
 _SOME_TYPE = "float"
 """What stands for a type that programs choose."""
 _NUMBERS: Mapping[str, int | float | bool] = {"int": 2, "float": 0.5, "bool": True, "axis": 0, "any": 0.5}
+
+
+@lru_cache(maxsize=8)
+def meaning_functions(library: Library) -> Mapping[str, Function]:
+    """The functions that what operators mean may call."""
+    folds = Folds(library, False)
+    functions = {**array_functions(), **library.scope.functions, **fold_functions(folds)}
+    return functions | lane_functions(Lanes(folds, True))
 
 
 def check_meaning(library: Library, op: OpDecl) -> Iterator[Diagnostic]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from genrw.engine.egraph.encode import FACTS
 from genrw.engine.ir.types import TYPE_MEMBERS
 from genrw.engine.language.expr import check_expr, free_names
-from genrw.engine.language.expr_walk import did_you_mean
+from genrw.engine.language.expr_walk import did_you_mean, foreign_calls
 from genrw.engine.library.constants import spelled_out
 from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.defaults import nameless
@@ -16,6 +16,7 @@ from genrw.engine.library.definitions import TermFunctions, definition_rules, te
 from genrw.engine.library.library import ROLES, Library, Operator, family_affixes
 from genrw.engine.library.rewriting import copied_from
 from genrw.engine.library.variants import POSITION, leaves, nodes
+from genrw.engine.lint.check_meanings import meaning_functions
 from genrw.engine.lint.check_names import check_names
 from genrw.engine.programs.build import attribute_problem
 from genrw.engine.programs.space import SPACE_MEMBERS
@@ -301,7 +302,9 @@ class _RuleCheck:
                 yield from self._template(operand, known)
 
     def _expression(self, expr: Expr, known: set[str]) -> Iterator[Diagnostic]:
-        yield from check_expr(expr, known, self.library.scope.lets, self.library.scope.functions)
+        scope = self.library.scope
+        yield from check_expr(expr, known, scope.lets, scope.functions)
+        yield from foreign_calls(expr, scope.lets, scope.functions, meaning_functions(self.library))
 
     def _expressions(self, right: Pattern) -> Iterator[Expr]:
         yield from self._clauses()

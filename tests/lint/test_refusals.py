@@ -126,6 +126,17 @@ REFUSED = {
         '["mma_m16n8k16_f61"]',
         "there is no instruction `mma_m16n8k16_f61`",
     ),
+    "a helper of meanings in a guard": (
+        "let all_of(x) = total([x, 1])\nlet more(x) = all_of(x) + 1\n"
+        + RULE.format("tanh(tanh(x)) when more(x.rank) > 2\n  => x"),
+        "more(x.rank)",
+        "`more` calls `total`, which only what operators mean may call",
+    ),
+    "a helper of meanings in a cost": (
+        "let all_of(x) = total([x, 1])\n" + OP.format("means x\n  cost all_of(2)"),
+        "all_of(2)",
+        "`all_of` calls `total`",
+    ),
     "a name that nothing reads": (TARGET.format("compute_unit 80"), "80", "no other target has a `compute_unit`"),
     "a value that is missing": (BARE, "mine", "has no `bandwidth_gbs`"),
 }
