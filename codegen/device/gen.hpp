@@ -36,6 +36,7 @@
 #define GEN_UNROLL _Pragma("unroll")
 #define GEN_UNROLL_BY(count) GEN_PRAGMA(unroll count)
 #define GEN_ROLLED
+#define GEN_UNROLL_WHOLE GEN_UNROLL
 #elif defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define GEN_NVIDIA 1
 #define GEN_DEVICE __device__ __forceinline__
@@ -50,6 +51,7 @@ extern __shared__ __attribute__((aligned(1024))) unsigned char gen_rest_lds[];
 #define GEN_UNROLL _Pragma("unroll")
 #define GEN_UNROLL_BY(count) GEN_PRAGMA(unroll count)
 #define GEN_ROLLED
+#define GEN_UNROLL_WHOLE GEN_UNROLL
 #else
 #define GEN_HOST 1
 #define GEN_DEVICE inline __attribute__((always_inline))

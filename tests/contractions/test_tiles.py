@@ -23,7 +23,7 @@ WAYS = [
     *(("sm_90", "int8"), ("sm_90", "uint8"), ("sm_90", "double"), ("gfx942", "double")),
     *(("gfx90a", "int8"), ("gfx942", "int8"), ("gfx950", "int8")),
     *(("gfx1100", "int8"), ("gfx1100", "uint8"), ("gfx1201", "int8"), ("gfx1201", "uint8")),
-    *(("host", "float"), ("host", "double"), ("host", "int32")),
+    *(("host", dtype) for dtype in ("float", "double", "int32", "half", "bf16", "int8", "uint8")),
 ]
 """Targets with the element types for which they have instructions."""
 AT_STAGES, AS_KERNELS = 4, 1
