@@ -16,11 +16,18 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import torch
-import torchvision.models as vision
 import transformers as text
 from table import parser, report, seconds
 
 import genrw
+
+try:
+    import torchvision.models as vision
+except RuntimeError:  # it was built for another PyTorch, and its operators are missing; no network here calls them
+    operators = torch.library.Library("torchvision", "DEF")
+    for operator in ("nms", "qnms"):
+        operators.define(f"{operator}(Tensor boxes, Tensor scores, float threshold) -> Tensor")
+    import torchvision.models as vision
 
 Made = tuple[torch.nn.Module, tuple[torch.Tensor, ...]]
 _TOLERANCE = 1e-4
