@@ -59,6 +59,10 @@ class GenrwError(Exception):
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
         super().__init__("\n".join(d.render() for d in self.diagnostics))
 
+    def __reduce__(self) -> tuple[type[GenrwError], tuple[tuple[Diagnostic, ...]]]:
+        """An error goes from one process to another with its diagnostics."""
+        return type(self), (self.diagnostics,)
+
 
 def error(message: str, span: Span | None = None, remedy: str | None = None) -> GenrwError:
     """A ready-made error of one diagnostic, to be raised."""

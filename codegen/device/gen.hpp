@@ -33,6 +33,7 @@
 #define GEN_LDS(type, name, count) __attribute__((shared)) __attribute__((aligned(16))) type name[count]
 #define GEN_REST_LDS(type, name, offset, count) __attribute__((shared)) __attribute__((aligned(16))) type name[count]
 #define GEN_DYNAMIC_LDS(type, name, offset, count) GEN_REST_LDS(type, name, offset, count)
+#define GEN_REUSED_LDS(type, name, memory, count) type* const name = reinterpret_cast<type*>(memory)
 #define GEN_UNROLL _Pragma("unroll")
 #define GEN_UNROLL_BY(count) GEN_PRAGMA(unroll count)
 #define GEN_ROLLED
@@ -48,6 +49,7 @@
 extern __shared__ __attribute__((aligned(1024))) unsigned char gen_rest_lds[];
 #define GEN_REST_LDS(type, name, offset, count) type* const name = reinterpret_cast<type*>(gen_rest_lds + offset)
 #define GEN_DYNAMIC_LDS(type, name, offset, count) GEN_REST_LDS(type, name, offset, count)
+#define GEN_REUSED_LDS(type, name, memory, count) type* const name = reinterpret_cast<type*>(memory)
 #define GEN_UNROLL _Pragma("unroll")
 #define GEN_UNROLL_BY(count) GEN_PRAGMA(unroll count)
 #define GEN_ROLLED
@@ -69,6 +71,7 @@ extern __shared__ __attribute__((aligned(1024))) unsigned char gen_rest_lds[];
     }
 #define GEN_REST_LDS(type, name, offset, count) type* const name = nullptr
 #define GEN_DYNAMIC_LDS(type, name, offset, count) GEN_LDS(type, name, count)
+#define GEN_REUSED_LDS(type, name, memory, count) GEN_LDS(type, name, count)
 // Unrolling is left to the host compiler: it vectorises the loop first. What is to be in registers is unrolled.
 #define GEN_UNROLL
 #define GEN_UNROLL_BY(count)
@@ -596,6 +599,59 @@ struct lane_runs
         for (int gen_lane = gen_runs.first;                    \
              gen::host::run_lane(gen_lane), gen_lane < gen_runs.last; gen_lane++)
 
+// With a seed, what lanes copy while they go on is brought as late as it may be: a kernel that does not wait for it
+// finds poison.
+struct late_copy
+{
+    unsigned char* to;
+    const unsigned char* from;
+    int bytes, group;
+
+    void make() const
+    {
+        if (from)
+            __builtin_memcpy(to, from, bytes);
+        else
+            __builtin_memset(to, 0, bytes);
+    }
+};
+
+struct late_copies
+{
+    late_copy* items = nullptr;
+    int count = 0, room = 0, groups = 0;
+
+    void begin() { count = groups = 0; }
+    // No destructor: compilers without the C++ runtime cannot link one for a thread's variables.
+    void end()
+    {
+        __builtin_free(items);
+        items = nullptr;
+        count = room = 0;
+    }
+    void add(late_copy copy)
+    {
+        if (count == room) {
+            room = 2 * room + 16;
+            items = static_cast<late_copy*>(__builtin_realloc(items, room * sizeof(late_copy)));
+        }
+        copy.group = groups;
+        items[count++] = copy;
+    }
+    void bring_all_but(int pending)
+    {
+        int kept = 0;
+        for (int i = 0; i < count; i++) {
+            if (items[i].group < groups - pending)
+                items[i].make();
+            else
+                items[kept++] = items[i];
+        }
+        count = kept;
+    }
+};
+static thread_local late_copies copies_of_lanes[GEN_BLOCK];
+
 /// Runs groups first to last - 1 in an order chosen by a seed.
 template <class Kernel>
 inline void run(const Kernel& kernel, long long first, long long last, unsigned seed)
@@ -605,9 +661,11 @@ inline void run(const Kernel& kernel, long long first, long long last, unsigned 
     const group_order order(last - first, 1, seed);
     for (long long i = 0; i < last - first; i++) {
         poison_lds(shuffled);
+        for (late_copies& copies : copies_of_lanes) copies.begin();
         group_index = static_cast<group_number>(first + order.first(i));
         kernel();
     }
+    for (late_copies& copies : copies_of_lanes) copies.end();
 }
 
 #else
@@ -2036,6 +2094,18 @@ struct placed {
     GEN_DEVICE I operator[](int chunk) const { return at[chunk * Vector]; }
 };
 
+/// What a chunk has: what all of them have, or what it has itself.
+template <class X>
+GEN_DEVICE X of_chunk(X x, int)
+{
+    return x;
+}
+template <class X, int Count>
+GEN_DEVICE X of_chunk(const array<X, Count>& x, int chunk)
+{
+    return x[chunk];
+}
+
 /// Size elements in chunks of Vector: chunk j begins at p[places[j]].
 template <int Size, int Vector, class T, class P>
 GEN_DEVICE array<T, Size> load_chunks(const T* p, P places)
@@ -2165,6 +2235,27 @@ template <int Vector, int Step, class T, class I, int Size, class J, class L>
 GEN_DEVICE array<T, Size> placed_load(const T* p, const array<I, Size>& at, J first, L limit, detail::as_given<T> fill)
 {
     return detail::load_chunks<Size, Vector, Step>(p, detail::placed<Vector, I, Size>{at}, first, limit, fill);
+}
+
+/// Size elements in chunks of Vector: chunk j begins at p[at[j]] and is read only if ok[j]; it is `fill` otherwise.
+template <int Size, int Vector, class T, class P, class B>
+GEN_DEVICE array<T, Size> chunks_load(const T* p, const P& at, const B& ok, detail::as_given<T> fill)
+{
+    array<T, Size> result = detail::copies<T, Size>(fill);
+    GEN_UNROLL
+    for (int chunk = 0; chunk < Size / Vector; chunk++) {
+        const bool exists = detail::of_chunk(ok, chunk);
+#if GEN_AMD
+        // Without a branch for each chunk, as above.
+        array<T, Vector> values;
+        detail::read_vector<Vector>(values.items, p + (exists ? detail::of_chunk(at, chunk) : 0));
+        GEN_UNROLL
+        for (int i = 0; i < Vector; i++) result[chunk * Vector + i] = choose(exists, values[i], fill);
+#else
+        if (exists) detail::read_vector<Vector>(result.items + chunk * Vector, p + detail::of_chunk(at, chunk));
+#endif
+    }
+    return result;
 }
 
 /// Writes what placed_load reads.
@@ -2956,11 +3047,11 @@ GEN_DEVICE array<typename X::sum, Down * Across * X::sums> wave_product(
 #endif
 #endif
 
-/// Of rows of 64 elements, the chunks of 8 are exchanged by the number of the row.
-template <class I>
+/// Of rows of so many elements, the eight chunks are exchanged by the number of the row.
+template <int Row, class I>
 GEN_DEVICE I exchange(I i)
 {
-    return i ^ ((i / 64 % 8) * 8);
+    return i ^ ((i / Row % 8) * (Row / 8));
 }
 
 /// All lanes meet; what they wrote is there for instructions that read workgroup memory by themselves, too.
@@ -2980,35 +3071,67 @@ GEN_DEVICE void write_chunk(T* p, I end, const array<T, Size>& values, int last,
     if (ok) detail::write_vector<N>(p + (end - (N - 1)), values.items + (last - (N - 1)));
 }
 
-#if GEN_NVIDIA
-/// Waits until no more than so many groups of copies are under way.
+#if GEN_NVIDIA || (GEN_HOST && GEN_LANE_LOOPS)
+namespace detail {
+
+// Waits until no more than so many groups of the lane's copies are under way.
 template <int Pending>
 GEN_DEVICE void await_copies()
 {
+#if GEN_NVIDIA
     asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
+#else
+    if (host::shuffled) host::copies_of_lanes[local_id()].bring_all_but(Pending);
+#endif
 }
-
-/// The copies since the last one make up a group.
-GEN_DEVICE void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-
-namespace detail {
 
 // Copies 16 bytes to workgroup memory while lanes go on, or puts zeros there.
 template <class T>
 GEN_DEVICE void copy_16(T* to, const T* from, bool ok)
 {
+#if GEN_NVIDIA
     const unsigned place = static_cast<unsigned>(__cvta_generic_to_shared(to));
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from), "r"(ok ? 16 : 0) : "memory");
+#else
+    const host::late_copy copy{reinterpret_cast<unsigned char*>(to), ok ? reinterpret_cast<const unsigned char*>(from) : nullptr, 16, 0};
+    if (host::shuffled)
+        host::copies_of_lanes[local_id()].add(copy);
+    else
+        copy.make();
+#endif
 }
 
 }  // namespace detail
-#else
+
+/// All lanes meet, each when no more than so many groups of its copies are under way.
 template <int Pending>
-GEN_DEVICE void await_copies()
+GEN_DEVICE void copies_barrier()
 {
-}
-GEN_DEVICE void end_copies() {}
+    detail::await_copies<Pending>();
+#if !GEN_HOST
+    lds_barrier();
 #endif
+}
+
+/// The same; what was copied is there for instructions that read workgroup memory by themselves, too.
+template <int Pending>
+GEN_DEVICE void copies_barrier_for_instructions()
+{
+    detail::await_copies<Pending>();
+#if !GEN_HOST
+    lds_barrier_for_instructions();
+#endif
+}
+
+/// The copies since the last one make up a group.
+GEN_DEVICE void end_copies()
+{
+#if GEN_NVIDIA
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#else
+    host::copies_of_lanes[local_id()].groups++;
+#endif
+}
 
 /// Copies chunks of 16 bytes from memory to workgroup memory while lanes go on: chunk n if `first` + n * Step is below `limit`,
 /// else zeros stand there.
@@ -3018,19 +3141,27 @@ GEN_DEVICE void copy_async(T* lds, I to, const T* p, J from, K first, L limit)
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++) {
         const bool ok = first + chunk * Step < limit;
-#if GEN_NVIDIA
         detail::copy_16(lds + to + chunk * ToStride, p + (ok ? from + chunk * FromStride : 0), ok);
-#else
-        for (int i = 0; i < Vector; i++) lds[to + chunk * ToStride + i] = ok ? p[from + chunk * FromStride + i] : T();
-#endif
     }
 }
+
+/// The same where chunk n is what begins at p[at[n]] if ok[n], else zeros stand there.
+template <int Size, int ToStride, int Vector, class T, class I, class P, class B>
+GEN_DEVICE void copy_chunks_async(T* lds, I to, const T* p, const P& at, const B& ok)
+{
+    GEN_UNROLL
+    for (int chunk = 0; chunk < Size / Vector; chunk++) {
+        const bool exists = detail::of_chunk(ok, chunk);
+        detail::copy_16(lds + to + chunk * ToStride, p + (exists ? detail::of_chunk(at, chunk) : 0), exists);
+    }
+}
+#endif
 
 #if GEN_NVIDIA && __CUDA_ARCH__ >= 900
 namespace detail {
 
 // Describes a matrix in workgroup memory to a warpgroup's instruction: rows of 128 bytes, their chunks of 16 exchanged. Eight
-// rows follow one another after 1024 bytes; where elements lie across the depth, blocks of 64 after `apart` elements.
+// rows follow one another after 1024 bytes; where elements lie across the depth, blocks of a row's after `apart` elements.
 template <class T>
 GEN_DEVICE uint64 matrix_description(const T* p, int apart)
 {
@@ -3046,20 +3177,20 @@ template <class X, int Down, int Across, int Deep, int FirstAcross, int SecondAc
 GEN_DEVICE array<typename X::sum, Down * Across * X::sums> group_product(
     const T* lds, I a, J b, array<typename X::sum, Down * Across * X::sums> sums)
 {
-    constexpr int depth = Deep * X::depth;
+    constexpr int depth = Deep * X::depth, row = 128 / sizeof(T);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
     GEN_UNROLL
     for (int k = 0; k < Deep; k++) {
         GEN_UNROLL
         for (int down = 0; down < Down; down++) {
-            const T* first = lds + a + (FirstAcross ? down * X::rows * depth + k * X::depth * 64 : down * X::rows * 64 + k * X::depth);
+            const T* first = lds + a + (FirstAcross ? down * X::rows * depth + k * X::depth * row : down * X::rows * row + k * X::depth);
             GEN_UNROLL
             for (int across = 0; across < Across; across++) {
                 const T* second = lds + b
-                    + (SecondAcross ? across * X::columns * depth + k * X::depth * 64 : across * X::columns * 64 + k * X::depth);
+                    + (SecondAcross ? across * X::columns * depth + k * X::depth * row : across * X::columns * row + k * X::depth);
                 X::template multiply<FirstAcross, SecondAcross>(
-                    detail::matrix_description(first, FirstAcross ? depth * 64 : 8),
-                    detail::matrix_description(second, SecondAcross ? depth * 64 : 8),
+                    detail::matrix_description(first, FirstAcross ? depth * row : row / 8),
+                    detail::matrix_description(second, SecondAcross ? depth * row : row / 8),
                     sums.items + (down * Across + across) * X::sums);
             }
         }
@@ -3070,20 +3201,25 @@ GEN_DEVICE array<typename X::sum, Down * Across * X::sums> group_product(
 }
 
 /// The sums, once all products are done.
-template <int N>
-GEN_DEVICE array<float, N> await_products(array<float, N> sums)
+template <class S, int N>
+GEN_DEVICE array<S, N> await_products(array<S, N> sums)
 {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     GEN_UNROLL
-    for (int i = 0; i < N; i++) asm volatile("" : "+f"(sums[i])::"memory");
+    for (int i = 0; i < N; i++) {
+        if constexpr (detail::is_integer<S>)
+            asm volatile("" : "+r"(sums[i])::"memory");
+        else
+            asm volatile("" : "+f"(sums[i])::"memory");
+    }
     return sums;
 }
 #elif GEN_HOST
 // Where the element of row `r` and depth `k` stands, as for the instructions above.
-template <int Across>
+template <int Across, int Row>
 GEN_DEVICE int matrix_place(int r, int k, int depth)
 {
-    return exchange(Across ? r / 64 * (depth * 64) + k * 64 + r % 64 : r * 64 + k);
+    return exchange<Row>(Across ? r / Row * (depth * Row) + k * Row + r % Row : r * Row + k);
 }
 
 template <class X, int Down, int Across, int Deep, int FirstAcross, int SecondAcross, int InFlight, class T, class I, class J>
@@ -3098,15 +3234,15 @@ GEN_DEVICE array<typename X::sum, Down * Across * X::sums> group_product(
                 const int row = down * X::rows + X::sum_row(lane, i), column = across * X::columns + X::sum_column(lane, i);
                 typename X::sum total = 0;
                 for (int k = 0; k < depth; k++)
-                    total += convert<typename X::sum>(lds[a + matrix_place<FirstAcross>(row, k, depth)])
-                        * convert<typename X::sum>(lds[b + matrix_place<SecondAcross>(column, k, depth)]);
+                    total += convert<typename X::sum>(lds[a + matrix_place<FirstAcross, 128 / sizeof(T)>(row, k, depth)])
+                        * convert<typename X::sum>(lds[b + matrix_place<SecondAcross, 128 / sizeof(T)>(column, k, depth)]);
                 sums[(down * Across + across) * X::sums + i] += total;
             }
     return sums;
 }
 
-template <int N>
-GEN_DEVICE array<float, N> await_products(const array<float, N>& sums)
+template <class S, int N>
+GEN_DEVICE array<S, N> await_products(const array<S, N>& sums)
 {
     return sums;
 }

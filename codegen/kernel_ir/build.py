@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from math import inf, prod
 from typing import Any
 
@@ -107,14 +106,21 @@ def _bytes(array: Variable, count: int) -> int:
 
 
 def _buffers(placement: Placement, library: Library, variables: Variables, begin: int) -> dict[int, Buffer]:
-    """The workgroup memory that nodes reserve, by their identities; the first of it lies behind what is kept of arrays."""
-    nodes = [p.node for p in placement.nodes if library.role(p.node.op) == "alloc"]
-    sizes = [prod(n.type.lens) * sum(DTYPES[f].itemsize for f in _fields(n.type.dtype, library)) for n in nodes]
-    offsets = accumulate(sizes, initial=begin)
-    return {
-        id(n): Buffer(variables.of(n), n.type.elements, size, offset)
-        for n, size, offset in zip(nodes, sizes, offsets, strict=False)
-    }
+    """The workgroup memory that nodes reserve, by their identities; the first of it lies behind what is kept of arrays. What
+    reuses the memory of another buffer takes none of its own."""
+    buffers: dict[int, Buffer] = {}
+    by_variable: dict[Variable, Buffer] = {}
+    for node in (p.node for p in placement.nodes if library.role(p.node.op) == "alloc"):
+        variable = variables.of(node)
+        if library.operator(node.op).decl.role_parts:
+            reused = by_variable[variables.of(node.operands[library.part(node.op, 0)])]
+            made = Buffer(variable, node.type.elements, 0, reused.offset)
+        else:
+            size = prod(node.type.lens) * sum(DTYPES[f].itemsize for f in _fields(node.type.dtype, library))
+            made = Buffer(variable, node.type.elements, size, begin)
+            begin += size
+        buffers[id(node)] = by_variable[variable] = made
+    return buffers
 
 
 def _fields(dtype: str, library: Library) -> list[str]:
@@ -239,6 +245,8 @@ class _Body:
             return []
         if item.folds_loop:
             return [] if node.type.size else [self._let(item, self.expressions.folded(item, self._accumulator(item)))]
+        if adds_itself(node, self.library):
+            return [self._start(item), self._accumulate(item)]
         role, memory = self.library.role(node.op), self._memory(node)
         if role == "alloc":
             return [Allocate(self.expressions.apply(item, result=memory), self.buffers[id(node)])]
@@ -256,7 +264,7 @@ class _Body:
 
     def _meeting(self, node: Node) -> Meeting:
         operator = self.library.operator(node.op)
-        return Meeting(operator.decl.role_parts[0]) if operator.role == "sync" else Meeting.NOBODY
+        return Meeting(" ".join(reversed(operator.decl.role_parts))) if operator.role == "sync" else Meeting.NOBODY
 
     # ---- folds over a loop
 

@@ -166,6 +166,8 @@ class Meeting(Enum):
     NOBODY = ""
     WAVE = "wave"
     BLOCK = "block"
+    WAITING_BLOCK = "waiting block"
+    """Each lane waits before, for what it has under way itself."""
 
 
 @dataclass(frozen=True)

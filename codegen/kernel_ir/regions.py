@@ -56,7 +56,8 @@ def given(meeting: Statement) -> Variable | None:
 
 
 def parts_of(body: Sequence[Statement]) -> tuple[Part, ...]:
-    """A body cut where lanes meet. Workgroup memory is for all lanes, and in no part."""
+    """A body cut where lanes meet. Workgroup memory is for all lanes, and in no part. What a lane waits for before it meets
+    others is done in its region."""
     parts: list[Part] = []
     region: list[Statement] = []
     for statement in body:
@@ -65,6 +66,8 @@ def parts_of(body: Sequence[Statement]) -> tuple[Part, ...]:
         if all(s.meeting is Meeting.NOBODY for s in walk((statement,))):
             region.append(statement)
             continue
+        if statement.meeting is Meeting.WAITING_BLOCK:
+            region.append(statement)
         parts += [Region(tuple(region))] if region else []
         parts.append(Around(statement, parts_of(statement.body)) if isinstance(statement, Loop) else statement)
         region = []

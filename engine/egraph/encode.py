@@ -41,6 +41,9 @@ ACTIVE, FIRED = "active", "fired"
 ASKING = "/ask"
 """What ends the names of egglog rules that demand answers and make nothing, and of their rulesets."""
 
+_OF_LANES = frozenset({"value", "index"})
+"""The sorts of what each lane computes; a scalar may stand beside a tensor."""
+
 Answer = Callable[[tuple[int, ...], Interner, RuleUse], list[tuple[int, ...]]]
 
 
@@ -60,7 +63,8 @@ class Encoded:
     is equal to it.
 
     The rules look up the members of `classes`, and if they `name` operators these by their numbers. `recorded` says where
-    they record their applications, if they do; `pieces` are the operands whose types they look up together.
+    they record their applications, if they do; `pieces` are the operands whose types they look up together, `typed` the
+    variables whose types must be known.
     """
 
     key: str
@@ -74,6 +78,7 @@ class Encoded:
     names: bool = False
     recorded: Recorded | None = None
     pieces: frozenset[Piece] = frozenset()
+    typed: frozenset[str] = frozenset()
 
 
 class Spans:
@@ -216,6 +221,7 @@ class _Encoder:
             *(self.variant.key, self.number, commands, len(inputs), len(outs)),
             *(self._answer, self.arities, self.members, names, record),
             pieces=frozenset(self.pieces),
+            typed=frozenset(name for kind, name in self.inputs if kind == TYPE),
         )
 
     @cached_property
@@ -554,9 +560,17 @@ class _Encoder:
             operator = self._declaration(node)
             for i, operand in enumerate(node.operands):
                 if isinstance(operand, VarPattern) and operand.name == name and operator is not None:
-                    sort = operator.operand(i).sort
+                    sort = operator.operand(i).sort or self._sort_beside(node)
                     if sort is not None:
                         return sort
+        return None
+
+    def _sort_beside(self, node: OpPattern) -> str | None:
+        """The sort of a lane's operands where a node's declaration leaves them open: tensors do not stand beside them."""
+        for operand in node.operands:
+            declared = self._declaration(operand) if isinstance(operand, OpPattern) else None
+            if declared is not None and declared.result_sort in _OF_LANES:
+                return declared.result_sort
         return None
 
     def _need_pattern_type(self, pattern: Pattern) -> None:

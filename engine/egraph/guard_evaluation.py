@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.ir.dtypes import DTYPES, same_value
 from genrw.engine.ir.interner import CONTEXT_SHIFT, Interner, attributes_key
 from genrw.engine.ir.nodes import Attributes
 from genrw.engine.ir.types import Type
@@ -121,7 +121,7 @@ class GuardEvaluator:
         """All answers to one demand: one for each alternative whose guard holds, which `use` counts."""
         env = self._environment(numbers, interner)
         for index, name, value in self.constraints:
-            if env[f"a:{index}"].get(name, _MISSING) != value(env):
+            if not same_value(env[f"a:{index}"].get(name, _MISSING), value(env)):
                 return []
         if self.early and not self._holds(self.early, Names(env, self.computed)):
             use.count(False)

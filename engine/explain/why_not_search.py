@@ -12,9 +12,10 @@ from functools import partial
 from itertools import islice
 from typing import Any, Self
 
-from genrw.engine.egraph.encode import TYPE
+from genrw.engine.egraph.encode import TYPE, Spans, encode
 from genrw.engine.egraph.guard_evaluation import View
 from genrw.engine.egraph.stage import EGraphSnapshot
+from genrw.engine.ir.dtypes import same_value
 from genrw.engine.ir.enode import ENode
 from genrw.engine.ir.nodes import Module
 from genrw.engine.ir.types import Type
@@ -25,7 +26,7 @@ from genrw.engine.library.infer import TypeProblem, infer
 from genrw.engine.library.library import Library, Target
 from genrw.engine.library.rewriting import Match, Matcher, alternatives, value_loops
 from genrw.engine.library.sides import conditions
-from genrw.engine.library.variants import Variant, nodes, pattern_operators, variants
+from genrw.engine.library.variants import Variant, leaves, nodes, pattern_operators, variants
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Call, Const, Expr, Name
 from genrw.grammar.rw_tree import AttributePattern, Binding, NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
@@ -100,13 +101,24 @@ class _Search(Matcher[_Match]):
     def _too_late(self, variant: Variant, match: _Match) -> None:
         """All matches and the guard holds, and still the rule did nothing."""
         if match.gone is None:
-            why = "all of it matches, but the right side is what is there already"
-            return self._fail(_ALL_OF_IT, variant.left.span, why)
+            return self._nothing_new(variant, match)
         pattern, number = match.gone
         keys = {self.graph.rules[rule].split("/")[0] for rule in self.graph.why.get(number, ())}
         by = [f"`{rule.name}`" for rule in self.library.rules if rule.name in keys and rule.replaces]
         why = f"this `{pattern.op}` is replaced{' by ' + ', '.join(by) if by else ''} before all of the rest is there"
         return self._fail(_ALL_OF_IT, pattern.op_span, why)
+
+    def _nothing_new(self, variant: Variant, match: _Match) -> None:
+        """All that is matched is there, and nothing came of it."""
+        known = self.graph.facts.get(TYPE, {})
+        asked = encode(variant, 0, 0, self.library, Spans(), "").typed
+        names = (v for v in leaves(variant.left) if isinstance(v, VarPattern) and v.name in asked)
+        untold = next((v for v in names if match.classes[v.name] not in known), None)
+        if untold is None:
+            why = "all of it matches, but the right side is what is there already"
+            return self._fail(_ALL_OF_IT, variant.left.span, why)
+        why = f"all of it matches, but the type of `{untold.name}` is asked, which no rule told that made it"
+        return self._fail(_ALL_OF_IT, untold.span, why)
 
     def _fail(self, depth: int, span: Span, why: str) -> None:
         if self.best is None or depth > self.best.depth:
@@ -177,7 +189,7 @@ class _Search(Matcher[_Match]):
             return found
         try:
             env = {**self._context(match), **match.values}
-            fits = _list(self.library.scope.compile(wanted)(env)) == _list(value)
+            fits = same_value(self.library.scope.compile(wanted)(env), value)
         except (GenrwError, KeyError):
             return match
         if not fits:
@@ -310,11 +322,6 @@ def _member_of(value: Any, member: str) -> Any:
         return value.member(member)
     except (AttributeError, KeyError, GenrwError):
         return "unknown"
-
-
-def _list(value: Any) -> Any:
-    """Attributes hold tuples where expressions hold lists."""
-    return [_list(v) for v in value] if isinstance(value, tuple | list) else value
 
 
 def _text(value: Any) -> str:

@@ -251,6 +251,14 @@ def one_of_chunk(i: Value, vector: int) -> Value:
     return i
 
 
+def of_chunks(x: Value, vector: int) -> Value:
+    """What a share has for each chunk, for each of the chunk's `vector` neighbours; one value is that of all."""
+    values = x.values if isinstance(x, Array) else None
+    if not isinstance(x, Array) or values is None or values.shape[SHARE] == 1:
+        return x
+    return Array(np.repeat(values, vector, axis=SHARE), x.dtype)
+
+
 def lane_functions(lanes: Lanes) -> dict[str, Function]:
     """What the `means` of lane operators may call, besides all that the `means` of tensor operators may."""
     along = lanes.index_along
@@ -269,6 +277,8 @@ def lane_functions(lanes: Lanes) -> dict[str, Function]:
         declare("aligned(i: any, n: int) -> any", aligned_to, "The index itself, which has to be a multiple of n."),
         declare("each_chunk(i: any, vector: int) -> any", one_of_chunk,
             "The indices of a share themselves, each of which has to be the same for all neighbours of a chunk."),
+        declare("of_chunks(x: any, vector: int) -> any", of_chunks,
+            "What a share has for each chunk, for each of its neighbours."),
         declare("element(x: any, i: any, fill: any?) -> any", lanes.element,
             "The element of that number, counted along the tensor's rows; `fill` where the number is -1."),
         declare("at_offset(x: any, i: any, ok: any?, fill: any?) -> any", lanes.at_offset,

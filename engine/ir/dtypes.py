@@ -181,6 +181,17 @@ def _same(a: float, b: float) -> bool:
     return (a == b and math.copysign(1, a) == math.copysign(1, b)) or (math.isnan(a) and math.isnan(b))
 
 
+def same_value(a: Any, b: Any) -> bool:
+    """Are two attributes' values one? 0 and -0 are two, as are 1 and true; NaN is one with itself, 1 with 1.0."""
+    if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
+        return len(a) == len(b) and all(map(same_value, a, b))
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, float) or isinstance(b, float):
+        return isinstance(a, (int, float)) and isinstance(b, (int, float)) and _same(a, b)
+    return bool(a == b)
+
+
 def has_reciprocal(value: float, dtype: str) -> bool:
     """Whether 1 / value is exact and normal in a floating type, so that dividing is multiplying by it."""
     mantissa, exponent = math.frexp(rounded(value, dtype))

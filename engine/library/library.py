@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from functools import cached_property, partial
 from typing import Any
 
+from genrw.engine.ir.dtypes import same_value
 from genrw.engine.language.expr import Evaluator, compile_expr
 from genrw.engine.language.functions import Function
 from genrw.engine.library.context import EMPTY, Record
@@ -41,7 +42,7 @@ ROLES = {
     "place": "where a kernel makes a value: at a lane's own element, in its row, or elsewhere",
     "read": "reads memory",
     "write": "writes memory; its parts are the buffer, the index and the value",
-    "alloc": "reserves workgroup memory",
+    "alloc": "reserves workgroup memory, or that of a buffer which is done with, its part",
     "sync": "needs all lanes of a wave or block to reach it together; no other operator's text has lanes meet",
     "index_leaf": "an index that depends on which lane, wave or group runs, or on a loop's step",
     "kernel": "stands for a whole kernel; its attributes are the kernel's schedule",
@@ -58,7 +59,8 @@ PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "place": (("element", "in_row", "elsewhere"),),
     "read": (("operand",), ("operand",), ("spilled", "whole")),
     "write": (("operand",), ("operand",), ("operand",), ("in_chunks", "whole")),
-    "sync": (("wave", "block"),),
+    "alloc": (("operand",),),
+    "sync": (("wave", "block"), ("waiting",)),
     "index_leaf": (("attribute",),) * 4,
     "kernel": (("attribute",),) * 5,
     "boundary": (("input", "constant", "scalar", "number", "result", "effects", "call"), ("kernel",)),
@@ -152,7 +154,7 @@ class Operator:
         if name not in self.defaults:
             return False
         try:
-            return bool(self.defaults[name](names) == value)
+            return same_value(self.defaults[name](names), value)
         except (GenrwError, KeyError):
             return None
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Self, TypeVar
 
+from genrw.engine.ir.dtypes import same_value
 from genrw.engine.library.library import Library, Operator
 from genrw.engine.library.variants import nodes, pattern_operators
 from genrw.grammar.rw_tree import Binding, NumberPattern, OpPattern, Pattern, RuleDecl, VarPattern
@@ -79,7 +80,7 @@ class Match:
 
     def with_value(self, name: str, value: Any) -> Self | None:
         """With one more name; None if it is another value already."""
-        known = name not in self.values or self.values[name] == value
+        known = name not in self.values or same_value(self.values[name], value)
         return replace(self, values={**self.values, name: value}) if known else None
 
     def with_operator(self, name: str, operator: str) -> Self | None:

@@ -41,6 +41,8 @@ _NO_SHAPE = 0.7
 """How often the constant that a number of a rule stands for has no axes."""
 _TRIVIAL = 0.8
 """How often terms are drawn anew whose tensors have a single element: most attributes fit those."""
+_AS_LONG = 0.25
+"""How often an axis is as long as one before it: what is said of one axis may hold of another only by its length."""
 _MOST_ELEMENTS = 1 << 15
 _USUAL_TYPES = ("float", "float", "half", "half", "bf16", "int32", "double", "int64", "int8", "uint8", "bool", "uint32")
 _NARROW_TYPES = tuple(d for d, t in DTYPES.items() if t.is_float and t.compute != d)
@@ -191,7 +193,11 @@ class _Draw:
         if found and self.random.random() < 0.6:
             return tuple(self.shrunk.get(n, n) for n in self.random.choice(found))
         rank = min(self.most_axes, self.random.choice((0, 1, 1, 2, 2, 2, 3, 3, 4)))
-        return tuple(min(self.longest, self.random.choice((1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 4))) for _ in range(rank))
+        lens: list[int] = []
+        for _ in range(rank):
+            drawn = min(self.longest, self.random.choice((1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 4)))
+            lens.append(self.random.choice(lens) if lens and self.random.random() < _AS_LONG else drawn)
+        return tuple(lens)
 
     def instance(self) -> Instance:
         left = self.variant.left

@@ -169,3 +169,24 @@ def test_facts_of_indices_are_known(genrw: Command, softmax: Path) -> None:
     out = genrw("rules", "why-not", "read_vectors", softmax).out
     assert "cannot be told" not in out
     assert "a Value has no member" not in out
+
+
+UNTOLD = """\
+stage final
+
+rule making
+  vector_read_when[..](x, i, c, f) => vector_read_when[..](x, imax(imul(i, 1), 7), c, f)
+
+rule asking
+  imax(i, 7) when i.type == "int64"
+  => i
+"""
+
+
+def test_a_type_that_no_rule_told(genrw: Command, tmp_path: Path) -> None:
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "mine.rw").write_text(UNTOLD)
+    (tmp_path / "a.gen").write_text("x = @param:x -> float{64, 100}\ns = reduce_sum[axes={1}](x)\n@return(s)\n")
+    out = genrw("rules", "why-not", "asking", tmp_path / "a.gen", "--rules", tmp_path / "rules").out
+    expected = "all of it matches, but the type of `i` is asked, which no rule told that made it"
+    assert pointed(out) == (expected, "i")

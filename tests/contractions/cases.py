@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from random import Random
 from typing import Any
@@ -75,6 +76,23 @@ def case(
 ) -> Case:
     inputs = {name: array for name, (_, array) in operands.items()}
     return Case(program(operands, call), inputs, result, dtype, tolerance)
+
+
+def case_of_last(operands: dict[str, tuple[str, Values]], call: str, result: Values, dtype: str) -> Case:
+    """The same where the second axis of all arrays lies last in memory."""
+    lying = {name: np.ascontiguousarray(np.moveaxis(array, 1, -1)) for name, (_, array) in operands.items()}
+    lines = []
+    for name, (dtype_of, array) in operands.items():
+        lines.append(f"{name}_last = @param:{name} -> {dtype_of}{listed(lying[name].shape)}")
+        order = [0, array.ndim - 1, *range(1, array.ndim - 1)]
+        lines.append(f"{name} = transpose[permutation={listed(order)}]({name}_last)")
+    order = [0, *range(2, result.ndim), 1]
+    lines += [f"z_first = {call}", f"z = transpose[permutation={listed(order)}](z_first)", "@return(z)"]
+    return Case("\n".join(lines) + "\n", lying, np.moveaxis(result, 1, -1), dtype)
+
+
+Made = Callable[[dict[str, tuple[str, Values]], str, Values, str], Case]
+"""What makes a case of operands, a call and what it gives."""
 
 
 def _extents(random: Random, count: int, most: int) -> list[int]:
@@ -178,12 +196,12 @@ def _affordable(random: Random) -> tuple[Geometry, int, int, int, int]:
             return where, samples, group, inside, out
 
 
-def convolution(random: Random, rng: np.random.Generator) -> Case:
+def convolution(random: Random, rng: np.random.Generator, made: Made = case) -> Case:
     dtype = random.choice(TYPES)
     where, samples, group, inside, out = _affordable(random)
     x, w = whole(rng, dtype, (samples, inside, *where.lens)), whole(rng, dtype, (out, inside // group, *where.lengths))
     result = references.convolution(x, w, *where.numbers, group)
-    return case({"x": (dtype, x), "w": (dtype, w)}, f"convolution[{where.text}, group={group}](x, w)", result, dtype)
+    return made({"x": (dtype, x), "w": (dtype, w)}, f"convolution[{where.text}, group={group}](x, w)", result, dtype)
 
 
 def quant_convolution(random: Random, rng: np.random.Generator) -> Case:
@@ -198,7 +216,7 @@ def quant_convolution(random: Random, rng: np.random.Generator) -> Case:
     return case({"x": ("uint8", x), "w": ("int8", w)}, call, result, "int32")
 
 
-def backwards_data(random: Random, rng: np.random.Generator) -> Case:
+def backwards_data(random: Random, rng: np.random.Generator, made: Made = case) -> Case:
     dtype = random.choice(TYPES)
     while True:
         where, samples, group, inside, out = _affordable(random)
@@ -211,16 +229,16 @@ def backwards_data(random: Random, rng: np.random.Generator) -> Case:
         if result.size and prod(where.stride) * result.size * w.size // w.shape[1] <= 4 * _MOST_PRODUCTS:
             break
     call = f"convolution_backwards_data[{where.text}, group={group}, output_padding={listed(more)}](x, w)"
-    return case({"x": (dtype, x), "w": (dtype, w)}, call, result, dtype)
+    return made({"x": (dtype, x), "w": (dtype, w)}, call, result, dtype)
 
 
-def backwards_weights(random: Random, rng: np.random.Generator) -> Case:
+def backwards_weights(random: Random, rng: np.random.Generator, made: Made = case) -> Case:
     dtype = random.choice(TYPES)
     where, samples, group, inside, out = _affordable(random)
     x, y = whole(rng, dtype, (samples, inside, *where.lens)), whole(rng, dtype, (samples, out, *where.places))
     result = references.backwards_weights(x, y, where.lengths, *where.numbers, group)
     call = f"convolution_backwards_weights[lengths={listed(where.lengths)}, {where.text}, group={group}](x, y)"
-    return case({"x": (dtype, x), "y": (dtype, y)}, call, result, dtype)
+    return made({"x": (dtype, x), "y": (dtype, y)}, call, result, dtype)
 
 
 # ---- pools
@@ -245,8 +263,11 @@ def pooling(random: Random, rng: np.random.Generator) -> Case:
 
 KINDS: dict[str, Callable[[Random, np.random.Generator], Case]] = {
     **{"dot": dot, "dot_of_turned": dot_of_turned, "quant_dot": quant_dot},
-    **{"convolution": convolution, "quant_convolution": quant_convolution},
-    **{"backwards_data": backwards_data, "backwards_weights": backwards_weights, "pooling": pooling},
+    **{"convolution": convolution, "quant_convolution": quant_convolution, "pooling": pooling},
+    **{"backwards_data": backwards_data, "backwards_weights": backwards_weights},
+    "convolution_of_last": partial(convolution, made=case_of_last),
+    "backwards_data_of_last": partial(backwards_data, made=case_of_last),
+    "backwards_weights_of_last": partial(backwards_weights, made=case_of_last),
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import references
-from cases import Case, whole
+from cases import Case, case, case_of_last, whole
 
 from genrw.program import Program
 
@@ -59,7 +59,8 @@ class Product:
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution of images: samples, groups, channels of a group in and out, their size, and how windows move."""
+    """A convolution of images: samples, groups, channels of a group in and out, their size, how windows move, and whether
+    channels lie last."""
 
     samples: int
     group: int
@@ -69,20 +70,17 @@ class Convolution:
     padding: tuple[int, int] = (0, 0)
     stride: tuple[int, int] = (1, 1)
     dilation: tuple[int, int] = (1, 1)
+    last: bool = False
 
     def case(self, rng: np.random.Generator, dtype: str) -> Case:
         inner, outer = self.channels
         x = whole(rng, dtype, (self.samples, self.group * inner, *self.size))
         w = whole(rng, dtype, (self.group * outer, inner, *self.window))
         lists = f"padding={_list(self.padding)}, stride={_list(self.stride)}, dilation={_list(self.dilation)}"
-        lines = [
-            f"x = @param:x -> {_type(dtype, x.shape)}",
-            f"w = @param:w -> {_type(dtype, w.shape)}",
-            f"z = {_named('convolution', dtype)}[{lists}, group={self.group}](x, w)",
-            "@return(z)",
-        ]
         result = references.convolution(x, w, self.padding, self.stride, self.dilation, self.group)
-        return Case("\n".join(lines), {"x": x, "w": w}, result, SUMS.get(dtype, dtype))
+        call = f"{_named('convolution', dtype)}[{lists}, group={self.group}]"
+        operands = {"x": (dtype, x), "w": (dtype, w)}
+        return (case_of_last if self.last else case)(operands, f"{call}(x, w)", result, SUMS.get(dtype, dtype))
 
 
 FORMS: Mapping[str, Product | Convolution] = {
@@ -100,6 +98,7 @@ FORMS: Mapping[str, Product | Convolution] = {
     "strided convolution of groups": Convolution(
         2, 2, (9, 33), (12, 11), (3, 2), padding=(1, 0), stride=(2, 1), dilation=(1, 2)
     ),
+    "channels last": Convolution(2, 1, (16, 24), (9, 8), (3, 3), padding=(1, 1), last=True),
 }
 """Contractions by what is particular about them: all but the last have tiles of every instruction."""
 
@@ -118,7 +117,8 @@ def tiled_convolution(random: Random, rng: np.random.Generator, dtype: str) -> C
     channels = random.choice((3, 8, 20)), random.choice((9, 16, 33))
     window, size = random.choice(((1, 1), (3, 3), (1, 3))), (random.choice((7, 8)), random.choice((8, 9)))
     padding, stride, dilation = ((random.choice(c), random.choice(c)) for c in ((0, 1), (1, 1, 2), (1, 1, 2)))
-    return Convolution(samples, group, channels, size, window, padding, stride, dilation).case(rng, dtype)
+    last = random.random() < 0.5
+    return Convolution(samples, group, channels, size, window, padding, stride, dilation, last).case(rng, dtype)
 
 
 def tiled_schedules(program: Program, instruction: str | None = None) -> list[Mapping[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import genrw
-from genrw.engine.ir.dtypes import is_constant
+from genrw.engine.ir.dtypes import is_constant, same_value
 from genrw.engine.library.gather import build_library
 from genrw.engine.library.library import Library
 from genrw.engine.lint.examples import run_example
@@ -243,3 +243,22 @@ def test_rules_with_numbers_are_verified(library: Library) -> None:
 )
 def test_which_constants_are_a_number(value: float, number: float, dtype: str, same: bool) -> None:
     assert is_constant(value, number, dtype) is same
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        (0.0, -0.0, False),
+        (0, -0.0, False),
+        (0, 0.0, True),
+        (float("nan"), float("nan"), True),
+        (True, 1, False),
+        ((1, 2.0), [1, 2], True),
+        ((1, -0.0), (1, 0.0), False),
+        ("half", "half", True),
+        ("half", 0.0, False),
+    ],
+)
+def test_which_attributes_are_one(a: object, b: object, same: bool) -> None:
+    assert same_value(a, b) is same
+    assert same_value(b, a) is same

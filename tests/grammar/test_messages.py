@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from messages import cases, check
 
+from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.gen import parse_gen
 from genrw.grammar.rw import parse_expr, parse_rw
 
@@ -22,3 +25,11 @@ def test_rw(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, _, _ in cases("expr_messages.txt")])
 def test_expr(name: str) -> None:
     check("expr_messages.txt", name, parse_expr)
+
+
+def test_errors_go_from_process_to_process() -> None:
+    with pytest.raises(GenrwError) as raised:
+        parse_expr("1 +")
+    got = pickle.loads(pickle.dumps(raised.value))
+    assert str(got) == str(raised.value)
+    assert [d.message for d in got.diagnostics] == [d.message for d in raised.value.diagnostics]

@@ -55,6 +55,39 @@ CONTRACTIONS = {
         y = @param:y -> int8{0, 6}
         z = quant_dot(x, y)
         @return(z)""",
+    "convolution_of_channels_last": """
+        x = @param:x -> half{2, 9, 8, 7}
+        w = @param:w -> half{5, 3, 3, 7}
+        b = @param:b -> half{5, 1, 1}
+        u = transpose[permutation={0, 3, 1, 2}](x)
+        v = transpose[permutation={0, 3, 1, 2}](w)
+        c = convolution[padding={1, 1}](u, v)
+        a = sub(b, c)
+        m = mul(a, b)
+        r = relu(m)
+        z = transpose[permutation={0, 2, 3, 1}](r)
+        @return(z)""",
+    "convolution_of_turned_images": """
+        x = @param:x -> float{2, 3, 9, 8}
+        w = @param:w -> float{5, 3, 3, 2}
+        u = transpose[permutation={0, 1, 3, 2}](x)
+        z = convolution[stride={2, 1}](u, w)
+        @return(z)""",
+    "gradient_by_images_of_channels_last": """
+        x = @param:x -> half{2, 4, 3, 7}
+        w = @param:w -> half{7, 2, 2, 5}
+        u = transpose[permutation={0, 3, 1, 2}](x)
+        v = transpose[permutation={0, 3, 1, 2}](w)
+        c = convolution_backwards_data[stride={2, 2}](u, v)
+        z = transpose[permutation={0, 2, 3, 1}](c)
+        @return(z)""",
+    "gradient_by_weights_of_turned_images": """
+        x = @param:x -> half{2, 7, 9, 8}
+        y = @param:y -> half{2, 5, 9, 8}
+        u = transpose[permutation={0, 1, 3, 2}](x)
+        v = transpose[permutation={0, 1, 3, 2}](y)
+        z = convolution_backwards_weights[lengths={3, 3}, padding={1, 1}](u, v)
+        @return(z)""",
     "convolution": """
         x = @param:x -> half{2, 7, 9, 8}
         w = @param:w -> half{5, 7, 3, 3}

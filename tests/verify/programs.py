@@ -1430,8 +1430,13 @@ SEED_CASES = (
 """The cases of the seed's verify table."""
 
 _PRODUCT = "x = @param:x -> {t}{{{m}, {k}}}\nw = @param:w -> {t}{{{k}, {n}}}\nz = dot(x, w)\n@return(z)"
+_BYTES = "x = @param:x -> {t}{{{m}, {k}}}\nv = @param:v -> {t}{{{n}, {k}}}\nw = transpose[permutation={{1, 0}}](v)\nz = quant_dot(x, w)\n@return(z)"
 _TURNED = "x = @param:x -> {t}{{{k}, {m}}}\ny = transpose[permutation={{1, 0}}](x)\nv = @param:v -> {t}{{{n}, {k}}}\nw = transpose[permutation={{1, 0}}](v)\nz = dot(y, w)\n@return(z)"
 _SQUASHED = "x = @param:x -> {t}{{{m}, {k}}}\ny = sigmoid(x)\nw = @param:w -> {t}{{{k}, {n}}}\nb = @param:b -> {t}{{{n}}}\nd = dot(y, w)\nz = add(d, b)\n@return(z)"
+_IMAGES = "x = @param:x -> {t}{{2, {m}, 7, {k}}}\nw = @param:w -> {t}{{{n}, 3, 3, {k}}}\nu = transpose[permutation={{0, 3, 1, 2}}](x)\nv = transpose[permutation={{0, 3, 1, 2}}](w)\nc = convolution[padding={{1, 1}}](u, v)\nz = transpose[permutation={{0, 2, 3, 1}}](c)\n@return(z)"
+_STEPS_OF_TWO = _IMAGES.replace("padding={{1, 1}}", "padding={{1, 1}}, stride={{2, 2}}")
+_DATA = "x = @param:x -> {t}{{2, {m}, 7, {k}}}\nw = @param:w -> {t}{{{k}, 3, 3, {n}}}\nu = transpose[permutation={{0, 3, 1, 2}}](x)\nv = transpose[permutation={{0, 3, 1, 2}}](w)\nc = convolution_backwards_data[padding={{1, 1}}](u, v)\nz = transpose[permutation={{0, 2, 3, 1}}](c)\n@return(z)"
+_WEIGHTS = "x = @param:x -> {t}{{2, {m}, 7, {k}}}\nw = @param:w -> {t}{{2, {m}, 7, {n}}}\nu = transpose[permutation={{0, 3, 1, 2}}](x)\nv = transpose[permutation={{0, 3, 1, 2}}](w)\nc = convolution_backwards_weights[padding={{1, 1}}, lengths={{3, 3}}](u, v)\nz = transpose[permutation={{0, 2, 3, 1}}](c)\n@return(z)"
 _BATCHES = "x = @param:x -> {t}{{3, {m}, {k}}}\nw = @param:w -> {t}{{{k}, {n}}}\nz = dot(x, w)\n@return(z)"
 
 
@@ -1460,9 +1465,31 @@ PINNED: dict[str, tuple[str, str, dict[str, object]]] = {
     "turned tiles": _of_tiles(_TURNED, (136, 264, 130), "half", "sm_90", instruction="mma_m16n8k16_f16"),
     "tiles from registers": _of_tiles(_SQUASHED, (130, 264, 136), "half", "sm_90", instruction="mma_m16n8k16_f16"),
     "tiles of one matrix copied": _of_tiles(_PRODUCT, (128, 256, 128), "half", "sm_90", instruction="mma_m16n8k16_f16"),
+    "tiles of the other matrix copied": _of_tiles(
+        _PRODUCT, (66, 259, 136), "half", "sm_90", instruction="wgmma_m64n128k16_f16"
+    ),
+    "images of whole channels in steps of two": _of_tiles(
+        _STEPS_OF_TWO, (9, 72, 72), "half", "sm_90", instruction="wgmma_m64n128k16_f16", tile=(64, 128, 64), stages=4
+    ),
+    "images of whole channels in steps of two by AMD": _of_tiles(_STEPS_OF_TWO, (9, 64, 72), "half", "gfx942"),
+    "images of whole channels in steps of two without pads": _of_tiles(
+        _STEPS_OF_TWO.replace("{{1, 1}}", "{{0, 0}}"), (9, 64, 72), "half", "gfx942"
+    ),
+    "gradients by images of whole channels": _of_tiles(
+        _DATA, (9, 72, 72), "half", "sm_90", instruction="wgmma_m64n128k16_f16", tile=(64, 128, 64), stages=4
+    ),
+    "gradients by weights of whole channels": (_WEIGHTS.format(t="half", m=9, k=72, n=72), "sm_90", {}),
     "tiles in memory": _of_tiles(_PRODUCT, (130, 264, 136), "half", "sm_90", instruction="wgmma_m64n128k16_f16"),
+    "bytes in memory": _of_tiles(_BYTES, (130, 272, 144), "int8", "sm_90", instruction="wgmma_m64n128k32_s8"),
     "turned tiles in memory": _of_tiles(_TURNED, (136, 264, 130), "bf16", "sm_90", instruction="wgmma_m64n128k16_bf16"),
     "whole tiles in memory": _of_tiles(_PRODUCT, (256, 256, 256), "half", "sm_90", instruction="wgmma_m64n128k16_f16"),
+    "wide tiles of odd rows": _of_tiles(
+        _PRODUCT, (66, 72, 259), "half", "sm_90", instruction="mma_m16n8k16_f16", tile=(32, 128, 32), staged=1
+    ),
+    "images of whole channels": _of_tiles(
+        _IMAGES, (9, 72, 72), "half", "sm_90", instruction="wgmma_m64n128k16_f16", tile=(64, 128, 64)
+    ),
+    "images of whole channels by AMD": _of_tiles(_IMAGES, (9, 64, 72), "half", "gfx942"),
     "tiles of batches": _of_tiles(_BATCHES, (64, 72, 64), "float", "gfx942"),
     "steps that load early": (softmax_program("half", (8, 9000), 1), "gfx942", {"ahead": 1}),
 }
