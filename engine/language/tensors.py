@@ -149,6 +149,8 @@ def sum_of_products(x: Values, y: Values, axes: Lens) -> Values:
     pair = [v.reshape((1,) * (rank - v.ndim) + v.shape) for v in (x, y)]
     lens = np.broadcast_shapes(pair[0].shape, pair[1].shape)
     summed = affordable(tuple(1 if d in axes else n for d, n in enumerate(lens)))
+    # what only one operand has along a summed axis is not summed before it is multiplied: infinities would meet
+    pair = [np.broadcast_to(v, [lens[d] if d in axes else n for d, n in enumerate(v.shape)]) for v in pair]
     long = [[d for d in range(rank) if v.shape[d] != 1 or lens[d] == 1] for v in pair]
     operands = [v.reshape([v.shape[d] for d in dims]) for v, dims in zip(pair, long, strict=True)]
     kept = [d for d in range(rank) if d not in axes]

@@ -28,11 +28,12 @@ class Difference:
 @dataclass(frozen=True)
 class Tolerance:
     """How far values may be apart: relative to their own size, to the largest value met, and in units in the last
-    place of their type. All 0: not at all, bit for bit."""
+    place of their type. All three 0: not at all, bit for bit."""
 
     relative: float = 0.0
     scale: float = 0.0
     units: float = 0.0
+    largest: float = 1.0
 
     @property
     def exact(self) -> bool:
@@ -89,7 +90,7 @@ def _same(a: Values, b: Values, dtype: str, tolerance: Tolerance) -> Values:
         return np.asarray(nan | (equal & (np.signbit(a) == np.signbit(b))))
     sizes = np.maximum(np.abs(a), np.abs(b))
     units = tolerance.units * (DTYPES[dtype].epsilon * sizes + _SMALLEST.get(dtype, 2.0**-126))
-    close = np.abs(a - b) <= tolerance.relative * sizes + tolerance.scale + units
+    close = np.abs(a - b) <= tolerance.relative * sizes + tolerance.scale * tolerance.largest + units
     return np.asarray(nan | equal | (np.isfinite(a) & np.isfinite(b) & close))
 
 

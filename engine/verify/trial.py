@@ -264,7 +264,7 @@ class RuleTrial:
             except Meaningless as problem:
                 return f"the right side cannot be evaluated: {problem}"
             largest = max(largest, meaning.largest)
-        scaled = Tolerance(tolerance.relative, tolerance.scale * largest, tolerance.units)
+        scaled = replace(tolerance, largest=largest)
         free = _unspecified(lefts)
         if free is not None and not isinstance(free, tuple) and np.all(free):
             return None

@@ -309,6 +309,13 @@ def test_products_are_summed(axes: list[tuple[int, bool, bool]], data: st.DataOb
     np.testing.assert_array_equal(found, (x * y).sum(tuple(summed), keepdims=True))
 
 
+def test_products_are_made_before_they_are_summed() -> None:
+    """Also of an operand that is the same for all of them: infinities of both signs meet."""
+    x, y = np.array([[np.inf]], np.float32), np.array([[1.0], [-3.0]], np.float32)
+    assert np.isnan(run("sum_of_products(x, y, [0])", x=x, y=y)).all()
+    assert np.isnan(run("sum_of_products(y, x, [0])", x=x, y=y)).all()
+
+
 def test_products_of_what_does_not_fit_are_refused() -> None:
     with pytest.raises(GenrwError, match="do not broadcast"):
         run("sum_of_products(x, y, [0])", x=counted((2, 3)), y=counted((2, 4)))
