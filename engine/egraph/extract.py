@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import mul, or_
 from typing import Any
@@ -12,6 +12,7 @@ from genrw.engine.egraph.ill_made import blamed, differ, ill_made, other_type
 from genrw.engine.egraph.sharing import Sharing
 from genrw.engine.egraph.stage import EGraphSnapshot
 from genrw.engine.ir.enode import ENode
+from genrw.engine.ir.interner import attributes_key
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.ir.types import Type
 from genrw.engine.library.infer import TypeProblem, infer
@@ -22,6 +23,8 @@ from genrw.grammar.source import NOWHERE, Span
 
 _NUMBER_COST = 0.01
 _LEAST_COST = 1e-6
+_AS_WRITTEN = -1
+"""Comes before the numbers of all rules."""
 
 
 @dataclass
@@ -77,10 +80,11 @@ class Chosen:
 
 
 class Extractor:
-    """Extracts modules from one saturated stage."""
+    """Extracts modules from one saturated stage; of terms that cost the same it takes those of the `written` modules."""
 
-    def __init__(self, library: Library, stage: str, graph: EGraphSnapshot) -> None:
+    def __init__(self, library: Library, stage: str, graph: EGraphSnapshot, written: Sequence[Module] = ()) -> None:
         self.library, self.stage, self.graph = library, stage, graph
+        self._written = {key for module in written for key in _as_enodes(graph, module)}
         self._costs: dict[tuple[str, int], float | None] = {}
         self._orders: dict[tuple[str, int], tuple[Any, ...]] = {}
         self._types: dict[Any, Type] = {}
@@ -263,7 +267,9 @@ class Extractor:
             attributes = self.graph.interner.attributes(node.attributes)
             text = self._orders[key] = (node.op, repr(attributes))
         rules = [r for r in self.graph.why.get(number, ()) if node.op in self.graph.builds[r]]
-        return (min(rules, default=-1), node.number or 0, *text, node.operands)
+        made = node.op, attributes_key(self.graph.interner.attributes(node.attributes)), node.operands
+        first = _AS_WRITTEN if made in self._written else min(rules, default=_AS_WRITTEN)
+        return (first, node.number or 0, *text, node.operands)
 
     # ---- the result
 
@@ -395,6 +401,13 @@ def _other_results(before: Node, after: Node) -> GenrwError:
     """What is said of results whose types rules changed, of which nobody knows how."""
     old, new = next((o, n) for o, n in zip(before.operands, after.operands, strict=True) if _changed(o, n))
     return error(f"rules put {type_text(new.type)} in the place of {type_text(old.type)}", old.span)
+
+
+def _as_enodes(graph: EGraphSnapshot, module: Module) -> Iterator[tuple[str, tuple[Any, ...], tuple[int, ...]]]:
+    """The operations of a module as the e-graph has them: with the classes of their operands."""
+    for node in module.nodes:
+        operands = tuple(graph.class_of[graph.ids[id(o)]] for o in node.operands)
+        yield node.op, attributes_key(node.attributes), operands
 
 
 def written_nodes(graph: EGraphSnapshot, modules: Sequence[Module], library: Library) -> dict[int, Node]:

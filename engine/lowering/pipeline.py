@@ -473,7 +473,7 @@ class Pipeline:
         engine = engine or self.engine(stage, options.strict, modules)
         graph = self._saturated(engine, modules, contexts, without)
         names = written_nodes(graph, modules, self.library)
-        return Batch(modules, contexts, Extractor(self.library, stage, graph), names)
+        return Batch(modules, contexts, Extractor(self.library, stage, graph, modules), names)
 
     def _saturated(
         self,

@@ -192,7 +192,7 @@ def test_a_target_like_the_others_is_taken(tmp_path: Path) -> None:
 
 def test_a_default_that_reads_another_attribute(tmp_path: Path) -> None:
     """It is one of what the side says, whatever names the rule has for other things."""
-    rule = "tanh(slice[axes=[0], starts=axes, ends=[1]](x))\n  => slice[axes=[0], starts=axes, ends=[1]](tanh(x))"
+    rule = "tanh(slice[axes=[0], starts=axes, ends=[1]](x))\n  => slice[axes=[0], starts=axes, ends=[1]](tanh(x))\n  replaces"
     (tmp_path / "mine.rw").write_text(RULE.format(rule))
     text = "x = @param:x -> float{8}\na = slice[axes={0}, starts={0}, ends={1}](x)\nb = tanh(a)\n@return(b)\n"
     lowered = str(Program.parse(Source("x.gen", text), load_library([tmp_path])).lower("simplify"))

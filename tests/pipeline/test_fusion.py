@@ -69,7 +69,8 @@ def test_producers_and_consumers_of_a_reduction_are_in_its_kernel() -> None:
         "gather[axis=1](a, i)",
     ],
 )
-def test_index_maps_of_any_rank_are_in_the_kernel_of_what_reads_them(move: str) -> None:
+@pytest.mark.parametrize("computed", ["mul(m, 0.5)", "exp(m)"])
+def test_index_maps_of_any_rank_are_in_the_kernel_of_what_reads_them(move: str, computed: str) -> None:
     """A reduction reads elements that are computed and then moved; its rows are moved too, in the kernel behind it."""
     text = f"""
         x = @param:x -> float{{4, 5, 6}}
@@ -77,7 +78,7 @@ def test_index_maps_of_any_rank_are_in_the_kernel_of_what_reads_them(move: str) 
         i = @param:i -> int32{{3}}
         a = exp(x)
         m = {move}
-        c = mul(m, 0.5)
+        c = {computed}
         s = reduce_sum[axes={{2}}](c)
         y = sub(c, s)
         @return(y)
