@@ -40,6 +40,23 @@ CONTRACTIONS = {
         y = @param:y -> int32{9, 6}
         z = dot(x, y)
         @return(z)""",
+    "product_of_repeated_halves": """
+        x = @param:x -> half{17, 33, 1}
+        y = @param:y -> half{1, 33, 31}
+        a = multibroadcast[out_lens={17, 33, 31}](x)
+        b = multibroadcast[out_lens={17, 33, 31}](y)
+        m = mul(a, b)
+        z = reduce_sum[axes={1}](m)
+        @return(z)""",
+    "product_of_repeated_bytes_and_numbers": """
+        x = @param:x -> int8{17, 33, 1}
+        y = @param:y -> float{1, 33, 31}
+        a = multibroadcast[out_lens={17, 33, 31}](x)
+        b = multibroadcast[out_lens={17, 33, 31}](y)
+        c = convert[target_type=float](a)
+        m = mul(c, b)
+        z = reduce_sum[axes={1}](m)
+        @return(z)""",
     "dot_of_nothing": """
         x = @param:x -> float{5, 0}
         y = @param:y -> float{0, 6}
