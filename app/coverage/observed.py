@@ -116,12 +116,13 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """One program cut into kernels."""
+    """One program cut into kernels; `made`: a rule made a value of what came out."""
 
     program: str
     before: Unit
     after: Unit
     options: Options
+    made: bool
 
 
 @dataclass
@@ -177,15 +178,15 @@ class Coverage:
         options: Options,
         trace: Trace,
     ) -> None:
-        """Note the rules by which the kernels of programs make their values."""
+        """Note the rules that fired where programs were cut into kernels."""
         stage = self.library.fusing_stage or ""
         self._count(trace, stage)
         for unit in units:
-            for key, names in trace.survived.items():
+            for key, names in trace.fired.items():
                 if unit.name in names and self._wanted(key):
-                    self.cuts.setdefault((key, stage), []).append(
-                        Cut(labels[unit.name], unit, lowered[unit.name], options)
-                    )
+                    made = unit.name in trace.survived.get(key, ())
+                    cut = Cut(labels[unit.name], unit, lowered[unit.name], options, made)
+                    self.cuts.setdefault((key, stage), []).append(cut)
 
     def _note(
         self,
@@ -268,9 +269,10 @@ class Coverage:
     # ---- leaving rules out
 
     def _differing(self, key: str, cuts: Sequence[Cut]) -> Cut | None:
-        """A program that would be cut in another way, or not at all, without a rule."""
+        """A program that would be cut in another way, or not at all, without a rule; first those where it made a value."""
         pipeline = Pipeline(replace(self.library, rules=tuple(r for r in self.library.rules if r.name != key)))
-        return next((cut for cut in cuts[:_TRIES] if _cut_differs(cut, pipeline)), None)
+        likely = sorted(cuts, key=lambda cut: not cut.made)
+        return next((cut for cut in likely[:_TRIES] if _cut_differs(cut, pipeline)), None)
 
     def _survivors(self) -> dict[tuple[str, str], Step | Cut]:
         """The rules that survive at a stage, each with a step that shows it, found by leaving each out: first where it

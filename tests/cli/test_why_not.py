@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 
 import pytest
 from commands import Command
@@ -162,6 +163,29 @@ def test_it_says_what_cover_says(genrw: Command, tmp_path: Path) -> None:
     assert at == "mul"
     left = genrw("rules", "why-not", "nothing_left", tmp_path / "a.gen", "--rules", tmp_path / "rules").out
     assert pointed(left) == ("there is nothing that `n` could be", "[m for m in [x.rank] if m > 2]")
+
+
+REPEATED = """\
+x = @param:x -> half{16, 32, 1}
+y = @param:y -> half{1, 32, 48}
+a = multibroadcast[out_lens={16, 32, 48}](x)
+b = multibroadcast[out_lens={16, 32, 48}](y)
+m = mul(a, b)
+z = reduce_sum[axes={1}](m)
+@return(z)
+"""
+
+
+def test_both_say_the_same_where_programs_are_cut(genrw: Command, tmp_path: Path) -> None:
+    """Of rules that make what other rules go on with, too."""
+    (tmp_path / "a.gen").write_text(REPEATED)
+    out = genrw("rules", "cover", tmp_path / "a.gen", "--json").out
+    fired = {entry["name"]: entry["fired"] for entry in json.loads(out) if entry["stage"] == "fuse"}
+    assert fired["sum_of_widened_products"]
+    names = Random(0).sample(sorted(fired), 6)
+    for name in {"sum_of_widened_products", "sum_of_products", *names}:
+        told = genrw("rules", "why-not", name, tmp_path / "a.gen").out
+        assert ("applies; `genrw explain`" in told) == fired[name], told
 
 
 def test_facts_of_indices_are_known(genrw: Command, softmax: Path) -> None:
