@@ -54,6 +54,8 @@ def test_kernels_compute_the_same_on_the_cpu(target: str, dtype: str, kind: str)
 
 
 TYPES = ("half", "bf16", "float", "double", "int8", "uint8", "int32")
+ADDED_UP_IN = {"half": "float", "bf16": "float"}
+"""Types whose sums are made in a wider one, and rounded at the end."""
 SUM = """\
 x = @param:x -> {dtype}{{64, 48, 1}}
 y = @param:y -> {dtype}{{1, 48, 64}}
@@ -75,7 +77,8 @@ def test_tiles_add_up_in_the_type_that_is_asked_for(target: str, sums: str) -> N
         program = load(SUM.format(dtype=dtype, sums=sums), target)
         rated = next(iter(program.lower("schedule").trace.schedules.values()), [])
         tiled = [schedule for _, schedule, _ in rated if schedule["algo"] == "matrix"]
-        assert {shipped().instructions[schedule["instruction"]].values["sum"] for schedule in tiled} <= {sums}, dtype
+        added = {shipped().instructions[schedule["instruction"]].values["sum"] for schedule in tiled}
+        assert added <= {ADDED_UP_IN.get(sums, sums)}, dtype
         for schedule in tiled[:1]:
             load(SUM.format(dtype=dtype, sums=sums), target, schedule=schedule).lower("final")
 
