@@ -185,11 +185,15 @@ def _descend(
 
 
 def _too_much(graph: FusionGraph, kernel: Kernel, made: Iterable[Need], loaded: Iterable[Need]) -> list[Need]:
-    """What speaks against a kernel as a whole: it folds nothing though it has rows, or it has too many buffers."""
+    """What speaks against a kernel as a whole: it folds nothing though it has rows, or too much beside a product, or it has
+    too many buffers."""
     values = dict.fromkeys(i for i, _ in made)
     first = kernel.outputs[0]
-    if kernel.space != FLAT and not any(i in graph.fold_space for i in values):
+    folds = sorted(i for i in values if i in graph.fold_space)
+    if kernel.space != FLAT and not folds:
         return [(first, ROW)]
+    if len(folds) > graph.costs.products and not graph.products.isdisjoint(folds):
+        return [(next((i for i in folds if i not in kernel.outputs), first), ROW)]
     buffers = len({i for i, _ in loaded if not graph.free[i]}) + len(kernel.outputs)
     if buffers <= graph.costs.buffers:
         return []

@@ -18,7 +18,7 @@ from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import element_type
-from genrw.engine.programs.space import fold_axes, fold_lens
+from genrw.engine.programs.space import fold_axes, fold_lens, folded_operands
 
 Need = tuple[int, int]
 """A value's number and that of the place where it is needed."""
@@ -30,19 +30,21 @@ FLAT = -1
 @dataclass(frozen=True)
 class PlanCosts:
     """What the cost of a kernel depends on: microseconds a launch, bytes and operations a microsecond. A kernel computes so
-    many values and reads and writes so many buffers at most."""
+    many values and reads and writes so many buffers at most; with a fold of several operands among them, it has so many
+    folds (`products`)."""
 
     launch: float
     bandwidth: float
     rate: float
     values: float = inf
     buffers: float = inf
+    products: float = inf
 
     @classmethod
     def of(cls, values: Mapping[str, float]) -> PlanCosts:
         """From a target's entries."""
         bandwidth, rate = values["bandwidth_gbs"] * 1000.0, values["gflops"] * 1000.0
-        limits = (values.get(entry, inf) for entry in ("kernel_values", "kernel_buffers"))
+        limits = (values.get(entry, inf) for entry in ("kernel_values", "kernel_buffers", "kernel_products"))
         return cls(values["launch_us"], bandwidth, rate, *limits)
 
 
@@ -74,6 +76,7 @@ class FusionGraph:
         self.given = [n.op in boundary.values() for n in self.nodes]
         self.spaces: list[IterationSpace] = []
         self.fold_space: dict[int, int] = {}
+        self.products: set[int] = set()
         self.work = [self._work(i, library) for i in range(len(self.nodes))]
         self.roots = [ELEMENT, ROW]
         self.candidates = self._candidates()
@@ -82,16 +85,20 @@ class FusionGraph:
         self._homes: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def _work(self, i: int, library: Library) -> float:
-        """Operations for one element of a value; of a reduction, for one row. Notes the reductions' spaces."""
+        """Operations for one element of a value; of a reduction, for one row. Notes the reductions' spaces, and which of
+        them combine several operands."""
         node = self.nodes[i]
         if self.given[i]:
             return 0.0
-        if library.role(node.op) != "fold":
-            return library.operator(node.op).fixed_cost or 1.0
+        role = library.role(node.op)
+        if role != "fold":
+            return 0.0 if role == "index_map" else library.operator(node.op).fixed_cost or 1.0
         space = IterationSpace.of(fold_lens(node, library), fold_axes(node, library))
         if space not in self.spaces:
             self.spaces.append(space)
         self.fold_space[i] = self.spaces.index(space)
+        if len(folded_operands(node, library)) > 1:
+            self.products.add(i)
         return space.elements / max(space.rows, 1)
 
     def questions(self) -> list[LocationQuery]:
