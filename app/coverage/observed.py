@@ -25,10 +25,10 @@ from genrw.grammar.rw_tree import RuleDecl
 
 _T = TypeVar("_T")
 
-_TRIES = 64
+_TRIES = 128
 """In how many programs a rule is left out before it counts as one that never survives."""
 
-_TRIES_ALONE = 4
+_TRIES_ALONE = 64
 """In how many programs that are alone it is left out after that."""
 
 _BATCH = 64
@@ -290,11 +290,11 @@ class Coverage:
         return found | dict(self._needed_alone(where for where in self.steps if where not in found))
 
     def _needed_alone(self, open_: Iterable[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], Step]]:
-        """Rules that made values which others make as well when programs share an e-graph, where rounds are more, but not when
+        """Rules that make values which others make as well when programs share an e-graph, where rounds are more, but not when
         a program is alone."""
         for key, stage in open_:
-            made = sorted((s for s in self.steps[key, stage] if key in s.made), key=lambda step: step.size)
-            alone = (found for step in made[:_TRIES_ALONE] for found in self._changing([(key, step)]))
+            likely = sorted(self.steps[key, stage], key=lambda step: (key not in step.made, step.size))
+            alone = (found for step in likely[:_TRIES_ALONE] for found in self._changing([(key, step)]))
             yield from islice(alone, 1)
 
     def _changing(self, probes: Iterable[tuple[str, Step]]) -> Iterator[tuple[tuple[str, str], Step]]:

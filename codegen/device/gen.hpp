@@ -3170,6 +3170,13 @@ GEN_DEVICE uint64 matrix_description(const T* p, int apart)
     return (place & 0x3ffff) >> 4 | blocks << 16 | static_cast<uint64>(1024 >> 4) << 32 | static_cast<uint64>(1) << 62;
 }
 
+// Where step `k` of an operand's row `r` of so many begins: the rows of a block follow one another, then those of the next one.
+template <class X, int Rows>
+GEN_DEVICE constexpr int begin_in_rows(int r, int k, int row)
+{
+    return k * X::depth / row * (Rows * row) + r * row + k * X::depth % row;
+}
+
 }  // namespace detail
 
 /// Adds the products of tiles in workgroup memory to the sums that the lanes of a group hold.
@@ -3183,11 +3190,11 @@ GEN_DEVICE array<typename X::sum, Down * Across * X::sums> group_product(
     for (int k = 0; k < Deep; k++) {
         GEN_UNROLL
         for (int down = 0; down < Down; down++) {
-            const T* first = lds + a + (FirstAcross ? down * X::rows * depth + k * X::depth * row : down * X::rows * row + k * X::depth);
+            const T* first = lds + a + (FirstAcross ? down * X::rows * depth + k * X::depth * row : detail::begin_in_rows<X, Down * X::rows>(down * X::rows, k, row));
             GEN_UNROLL
             for (int across = 0; across < Across; across++) {
                 const T* second = lds + b
-                    + (SecondAcross ? across * X::columns * depth + k * X::depth * row : across * X::columns * row + k * X::depth);
+                    + (SecondAcross ? across * X::columns * depth + k * X::depth * row : detail::begin_in_rows<X, Across * X::columns>(across * X::columns, k, row));
                 X::template multiply<FirstAcross, SecondAcross>(
                     detail::matrix_description(first, FirstAcross ? depth * row : row / 8),
                     detail::matrix_description(second, SecondAcross ? depth * row : row / 8),
@@ -3215,11 +3222,11 @@ GEN_DEVICE array<S, N> await_products(array<S, N> sums)
     return sums;
 }
 #elif GEN_HOST
-// Where the element of row `r` and depth `k` stands, as for the instructions above.
+// Where the element of row `r` of so many and depth `k` stands, as for the instructions above.
 template <int Across, int Row>
-GEN_DEVICE int matrix_place(int r, int k, int depth)
+GEN_DEVICE int matrix_place(int r, int k, int rows, int depth)
 {
-    return exchange<Row>(Across ? r / Row * (depth * Row) + k * Row + r % Row : r * Row + k);
+    return exchange<Row>(Across ? r / Row * (depth * Row) + k * Row + r % Row : k / Row * (rows * Row) + r * Row + k % Row);
 }
 
 template <class X, int Down, int Across, int Deep, int FirstAcross, int SecondAcross, int InFlight, class T, class I, class J>
@@ -3234,8 +3241,8 @@ GEN_DEVICE array<typename X::sum, Down * Across * X::sums> group_product(
                 const int row = down * X::rows + X::sum_row(lane, i), column = across * X::columns + X::sum_column(lane, i);
                 typename X::sum total = 0;
                 for (int k = 0; k < depth; k++)
-                    total += convert<typename X::sum>(lds[a + matrix_place<FirstAcross, 128 / sizeof(T)>(row, k, depth)])
-                        * convert<typename X::sum>(lds[b + matrix_place<SecondAcross, 128 / sizeof(T)>(column, k, depth)]);
+                    total += convert<typename X::sum>(lds[a + matrix_place<FirstAcross, 128 / sizeof(T)>(row, k, Down * X::rows, depth)])
+                        * convert<typename X::sum>(lds[b + matrix_place<SecondAcross, 128 / sizeof(T)>(column, k, Across * X::columns, depth)]);
                 sums[(down * Across + across) * X::sums + i] += total;
             }
     return sums;
@@ -3245,6 +3252,272 @@ template <class S, int N>
 GEN_DEVICE array<S, N> await_products(const array<S, N>& sums)
 {
     return sums;
+}
+#endif
+
+#if (GEN_NVIDIA && __CUDA_ARCH__ >= 900) || GEN_HOST
+/// The products of tiles in workgroup memory that the lanes of a group hold.
+template <class X, int Down, int Across, int Deep, int FirstAcross, int SecondAcross, class T, class I, class J>
+GEN_DEVICE array<typename X::sum, Down * Across * X::sums> group_products(const T* lds, I a, J b)
+{
+    array<typename X::sum, Down * Across * X::sums> none;
+    GEN_UNROLL
+    for (int i = 0; i < Down * Across * X::sums; i++) none[i] = 0;
+    return await_products(group_product<X, Down, Across, Deep, FirstAcross, SecondAcross, 0>(lds, a, b, none));
+}
+#endif
+
+// ---------------------------------------------------------------------------------------------------------
+// Products with powers of scores
+// ---------------------------------------------------------------------------------------------------------
+//
+// A lane's state: its sums; of each row of scores that it has part of the largest one and the sum of its own powers; whether
+// there was a step.
+
+namespace detail {
+
+template <class X, int Down, int Across>
+struct weighted
+{
+    static constexpr int sums = Down * Across * X::sums, rows = Down * X::sum_rows, size = sums + 2 * rows + 1;
+    using state = array<float, size>;
+
+    static GEN_DEVICE constexpr int row_of_sum(int i) { return i / (Across * X::sums) * X::sum_rows + X::row_of_sum(i % X::sums); }
+};
+
+// What powers are measured by: the largest score, or 0 where that is infinitely small.
+GEN_DEVICE float level_of(float most)
+{
+    return most == -infinity<float>() ? 0.0f : most;
+}
+
+}  // namespace detail
+
+#if GEN_NVIDIA && __CUDA_ARCH__ >= 900
+namespace detail {
+
+// e to the power of x, within 5e-6 of it.
+GEN_DEVICE float power_of(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(1.44269504f * x));
+    return y;
+}
+
+// Folds a value of each of the lanes whose numbers differ in some bits.
+template <int Bits, class F>
+GEN_DEVICE float fold_beside(float x, F combine)
+{
+    GEN_UNROLL
+    for (int bit = 1; bit < 32; bit *= 2)
+        if (Bits & bit) x = combine(x, __shfl_xor_sync(0xffffffffu, x, bit));
+    return x;
+}
+
+// Of each row, the largest score that a lane holds.
+template <class Y, int Rows, int N>
+GEN_DEVICE array<float, Rows> most_of_rows(const array<float, N>& scores)
+{
+    constexpr int each = N / (Rows / Y::sum_rows);
+    array<float, Rows> most;
+    GEN_UNROLL
+    for (int r = 0; r < Rows; r++) most[r] = -infinity<float>();
+    GEN_UNROLL
+    for (int i = 0; i < N; i++) {
+        const int r = i / each * Y::sum_rows + Y::row_of_sum(i % Y::sums);
+        most[r] = fmaxf(most[r], scores[i]);
+    }
+    return most;
+}
+
+}  // namespace detail
+
+/// Goes on by a step: scales a lane's sums by what its rows' largest scores have grown, and adds the products of powers of the
+/// scores, which lie as Y leaves its result, with values in workgroup memory.
+template <class Y, class X, int Down, int Across, int Deep, int SecondAcross, int N, class T, class I>
+GEN_DEVICE typename detail::weighted<X, Down, Across>::state softmax_product(
+    const array<float, N>& scores, const T* lds, I b, typename detail::weighted<X, Down, Across>::state state)
+{
+    using W = detail::weighted<X, Down, Across>;
+    constexpr int each = N / Down, depth = Deep * X::depth, row = 128 / sizeof(T);
+    float *most = state.items + W::sums, *total = most + W::rows;
+    const bool begun = state[W::size - 1] != 0;
+    array<float, W::rows> next = detail::most_of_rows<Y, W::rows>(scores), scale;
+    GEN_UNROLL
+    for (int r = 0; r < W::rows; r++) {
+        next[r] = detail::fold_beside<Y::beside>(next[r], [](float x, float y) { return fmaxf(x, y); });
+        const float before = begun ? most[r] : -infinity<float>();
+        most[r] = fmaxf(next[r], before);
+        next[r] = detail::level_of(most[r]);
+        scale[r] = detail::power_of(before - next[r]);
+        total[r] *= scale[r];
+    }
+    alignas(16) typename X::operand powers[N];
+    GEN_UNROLL
+    for (int i = 0; i < N; i++) {
+        const int r = i / each * Y::sum_rows + Y::row_of_sum(i % Y::sums);
+        const float power = detail::power_of(scores[i] - next[r]);
+        total[r] += power;
+        powers[i] = convert<typename X::operand>(power);
+    }
+    GEN_UNROLL
+    for (int i = 0; i < W::sums; i++) state[i] *= scale[W::row_of_sum(i)];
+    state[W::size - 1] = 1;
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    GEN_UNROLL
+    for (int k = 0; k < Deep; k++) {
+        GEN_UNROLL
+        for (int down = 0; down < Down; down++) {
+            const uint32* first = reinterpret_cast<const uint32*>(powers + down * each + k * X::left);
+            GEN_UNROLL
+            for (int across = 0; across < Across; across++) {
+                const T* second = lds + b
+                    + (SecondAcross ? across * X::columns * depth + k * X::depth * row : detail::begin_in_rows<X, Across * X::columns>(across * X::columns, k, row));
+                X::template multiply<SecondAcross>(
+                    first, detail::matrix_description(second, SecondAcross ? depth * row : row / 8), state.items + (down * Across + across) * X::sums);
+            }
+        }
+    }
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    return await_products(state);
+}
+
+/// The sums over the sums of powers, which the lanes of a row add up.
+template <class X, int Down, int Across>
+GEN_DEVICE array<float, detail::weighted<X, Down, Across>::sums> softmax_finish(typename detail::weighted<X, Down, Across>::state state)
+{
+    using W = detail::weighted<X, Down, Across>;
+    array<float, W::rows> over;
+    GEN_UNROLL
+    for (int r = 0; r < W::rows; r++)
+        over[r] = 1.0f / detail::fold_beside<X::beside>(state[W::sums + W::rows + r], [](float x, float y) { return x + y; });
+    array<float, W::sums> means;
+    GEN_UNROLL
+    for (int i = 0; i < W::sums; i++) means[i] = state[i] * over[W::row_of_sum(i)];
+    return means;
+}
+#elif GEN_HOST && GEN_LANE_LOOPS
+namespace host {
+
+template <class T>
+const T& of_lane(const lanes<T>& values, int lane)
+{
+    return values[lane];
+}
+template <class T>
+T of_lane(T value, int)
+{
+    return value;
+}
+
+// The next state of the lanes of the running wave, of whose scores the rows lie within the wave.
+template <class Y, class X, int Down, int Across, int Deep, int SecondAcross, int N, class T, class I>
+struct softmax_step
+{
+    using W = gen::detail::weighted<X, Down, Across>;
+    using result = typename W::state;
+    static constexpr int rows = Down * X::rows, depth = Deep * X::depth, each = N / Down, tiles = depth / Y::columns;
+    const lanes<array<float, N>>& scores;
+    const T* lds;
+    const I& b;
+    const lanes<result>& states;
+
+    static int row_of(int lane, int i) { return i / each * X::rows + Y::sum_row(lane % Y::lanes, i % Y::sums); }
+    static int column_of(int lane, int i) { return i % each / Y::sums * Y::columns + Y::sum_column(lane % Y::lanes, i % Y::sums); }
+    static_assert(tiles * Y::sums == each, "scores are what lanes hold of whole tiles");
+
+    __attribute__((noinline)) void run(result* results) const
+    {
+        static thread_local float table[rows * depth], most[rows];
+        for (int r = 0; r < rows; r++) most[r] = -infinity<float>();
+        for (int lane = first_lane(); lane < last_lane(); lane++)
+            for (int i = 0; i < N; i++) {
+                const int r = row_of(lane, i);
+                table[r * depth + column_of(lane, i)] = scores[lane][i];
+                if (scores[lane][i] > most[r]) most[r] = scores[lane][i];
+            }
+        for (int lane = first_lane(); lane < last_lane(); lane++) results[lane] = next(lane, table, most);
+    }
+
+    result next(int lane, const float* table, const float* most) const
+    {
+        result state = states[lane];
+        const auto begin = of_lane(b, lane);
+        float levels[W::rows], scale[W::rows];
+        for (int i = 0; i < N; i++) {
+            const int slot = i / each * Y::sum_rows + Y::row_of_sum(i % Y::sums), r = row_of(lane, i);
+            if (i % each >= Y::sums || (i > 0 && first_of(slot) != i)) continue;
+            float& so_far = state[W::sums + slot];
+            const float before = state[W::size - 1] != 0 ? so_far : -infinity<float>();
+            so_far = before > most[r] ? before : most[r];
+            levels[slot] = gen::detail::level_of(so_far);
+            scale[slot] = exp(before - levels[slot]);
+            state[W::sums + W::rows + slot] *= scale[slot];
+        }
+        for (int i = 0; i < N; i++) {
+            const int slot = i / each * Y::sum_rows + Y::row_of_sum(i % Y::sums);
+            state[W::sums + W::rows + slot] += exp(scores[lane][i] - levels[slot]);
+        }
+        for (int i = 0; i < W::sums; i++) {
+            const int slot = W::row_of_sum(i), down = i / (Across * X::sums), across = i / X::sums % Across;
+            const int r = down * X::rows + X::sum_row(lane % X::lanes, i % X::sums);
+            const int column = across * X::columns + X::sum_column(lane % X::lanes, i % X::sums);
+            float total = 0;
+            for (int k = 0; k < depth; k++)
+                total += convert<float>(convert<T>(static_cast<float>(exp(table[r * depth + k] - levels[slot]))))
+                    * convert<float>(lds[begin + matrix_place<SecondAcross, 128 / sizeof(T)>(column, k, Across * X::columns, depth)]);
+            state[i] = state[i] * scale[slot] + total;
+        }
+        state[W::size - 1] = 1;
+        return state;
+    }
+
+    // The first element of a lane's share that is of a row.
+    static int first_of(int slot)
+    {
+        int i = 0;
+        while (i / each * Y::sum_rows + Y::row_of_sum(i % Y::sums) != slot) i++;
+        return i;
+    }
+};
+
+template <class X, int Down, int Across>
+struct softmax_end
+{
+    using W = gen::detail::weighted<X, Down, Across>;
+    using result = array<float, W::sums>;
+    const lanes<typename W::state>& states;
+
+    __attribute__((noinline)) void run(result* results) const
+    {
+        static thread_local float totals[Down * X::rows];
+        for (float& total : totals) total = 0;
+        for (int pass = 0; pass < 2; pass++)
+            for (int lane = first_lane(); lane < last_lane(); lane++) {
+                bool added[W::rows] = {};
+                for (int i = 0; i < W::sums; i++) {
+                    const int slot = W::row_of_sum(i), r = i / (Across * X::sums) * X::rows + X::sum_row(lane % X::lanes, i % X::sums);
+                    if (pass == 1)
+                        results[lane][i] = states[lane][i] / totals[r];
+                    else if (!added[slot])
+                        totals[r] += states[lane][W::sums + W::rows + slot], added[slot] = true;
+                }
+            }
+    }
+};
+}  // namespace host
+
+template <class Y, class X, int Down, int Across, int Deep, int SecondAcross, int N, class T, class I>
+GEN_DEVICE host::softmax_step<Y, X, Down, Across, Deep, SecondAcross, N, T, I> softmax_product(
+    const lanes<array<float, N>>& scores, const T* lds, const I& b, const lanes<typename detail::weighted<X, Down, Across>::state>& states)
+{
+    return {scores, lds, b, states};
+}
+
+template <class X, int Down, int Across>
+GEN_DEVICE host::softmax_end<X, Down, Across> softmax_finish(const lanes<typename detail::weighted<X, Down, Across>::state>& states)
+{
+    return {states};
 }
 #endif
 

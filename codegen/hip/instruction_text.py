@@ -38,17 +38,38 @@ def instruction_struct(instruction: Instruction) -> str:
         lines.append(_place(f"{part}_depth", of_lane, of_share, 2))
         lines.append(_order(f"{part}_at", of_share, together))
     of_lane, of_share = values["result"]
-    in_memory = values["memory"] > 0
-    head = (
-        "template <int FirstAcross, int SecondAcross>\n    static GEN_DEVICE void multiply(gen::uint64 a, gen::uint64 b, sum* c)"
-        if in_memory
-        else "static GEN_DEVICE void multiply(const operand* a, const operand* b, sum* c)"
-    )
     lines.append(_place("sum_row", of_lane, of_share, 1))
     lines.append(_place("sum_column", of_lane, of_share, 2))
-    body = [f"    {head}", "    {", *(f"        {line}" for line in multiplied(instruction).split("\n")), "    }"]
+    lines += _rows_of_sums(of_lane, of_share)
+    body = [
+        f"    {_head(instruction)}",
+        "    {",
+        *(f"        {line}" for line in multiplied(instruction).split("\n")),
+        "    }",
+    ]
     alone = values["lanes"] == 1
     return "\n".join([*lines, *(body if alone else ["#if !GEN_HOST", *body, "#endif"]), "};"])
+
+
+def _head(instruction: Instruction) -> str:
+    """The function that multiplies, without its body: of what lanes hold, of descriptions of workgroup memory, or of both."""
+    if not instruction.values["memory"]:
+        return "static GEN_DEVICE void multiply(const operand* a, const operand* b, sum* c)"
+    if instruction.member("left_held"):
+        return "template <int SecondAcross>\n    static GEN_DEVICE void multiply(const gen::uint32* a, gen::uint64 b, sum* c)"
+    return "template <int FirstAcross, int SecondAcross>\n    static GEN_DEVICE void multiply(gen::uint64 a, gen::uint64 b, sum* c)"
+
+
+def _rows_of_sums(of_lane: Digits, of_share: Digits) -> list[str]:
+    """How many rows of the result a lane has part of, of which of these an element is, and in which bits the numbers of lanes
+    differ that have part of the same ones."""
+    rows = prod(d[0] for d in of_share if d[1])
+    beside = sum((d[0] - 1) * prod(e[0] for e in of_lane[i + 1 :]) for i, d in enumerate(of_lane) if not d[1])
+    number = _number("i", of_share, True)
+    return [
+        f"    static constexpr int sum_rows = {rows}, beside = {beside};",
+        f"    static GEN_DEVICE constexpr int row_of_sum([[maybe_unused]] int i) {{ return {number}; }}",
+    ]
 
 
 def multiplied(instruction: Instruction) -> str:

@@ -38,7 +38,7 @@ from genrw.codegen.kernel_ir.kernel import (
     Variable,
     Walk,
 )
-from genrw.codegen.kernel_ir.pipelining import Ahead, Early, ahead_of_time, early_loads
+from genrw.codegen.kernel_ir.pipelining import Ahead, Early, Filling, ahead_of_time, early_loads
 from genrw.codegen.kernel_ir.placement import Pass, Placed, Placement, place
 from genrw.codegen.kernel_ir.ranges import index_ranges
 from genrw.codegen.kernel_ir.recompute import recomputed
@@ -170,7 +170,7 @@ class _Body:
     # ---- loops over the steps of a row
 
     def _pass(self, this: Pass, inside: Sequence[Placed], folds: Sequence[Placed]) -> list[Statement]:
-        ahead = ahead_of_time(inside)
+        ahead = ahead_of_time(inside, folds)
         counter = self.variables.of(this.leaf)
         if ahead is None:
             early = early_loads(inside, folds, self.library) if this.ahead else None
@@ -192,17 +192,24 @@ class _Body:
         """A loop's body: what is read for a later step is read first and written at the end; what needs no registers is
         fetched as soon as lanes have met, for then the memory is free."""
         counter, later = self.variables.of(this.leaf), self.variables.new(Variable(_STEP, "next"))
-        reads = any(self.library.role(p.node.op) == "read" for p in ahead.values)
+        reads = [any(self.library.role(p.node.op) == "read" for p in filling.values) for filling in ahead.fillings]
         step = LaterStep(counter, ahead.steps)
-        body: list[Statement] = [Let(LaterStep(counter, ahead.steps, this.extent - 1) if reads else step, later)]
+        body: list[Statement] = [Let(LaterStep(counter, ahead.steps, this.extent - 1) if any(reads) else step, later)]
+        at_once: list[Statement] = []
+        at_end: list[Statement] = []
         with self.variables.at_step(this.leaf, later, (*ahead.values, *ahead.effects), "next"):
             body += self._slot(ahead.values)
-            writes = [p for p in ahead.effects if self.library.role(p.node.op) == "write"]
-            effects: list[Statement] = [IfStep(step, this.extent, tuple(self._slot(writes)))]
-            effects += self._slot([p for p in ahead.effects if p not in writes])
-        if not reads:
-            self.after[id(ahead.filled.node)] = lambda: effects
-        return [*body, *self._slot(ahead.others, folds), *(effects if reads else ())]
+            for filling, read in zip(ahead.fillings, reads, strict=True):
+                (at_end if read else at_once).extend(self._filled_later(step, this.extent, filling))
+        # Lanes have met for all memories before any is filled anew: none waits for what only a later step needs.
+        self.after[id(ahead.fillings[-1].filled.node)] = lambda: at_once
+        return [*body, *self._slot(ahead.others, folds), *at_end]
+
+    def _filled_later(self, step: LaterStep, extent: int, filling: Filling) -> list[Statement]:
+        """What fills a memory for a later step, if there is one."""
+        writes = [p for p in filling.effects if self.library.role(p.node.op) == "write"]
+        others = [p for p in filling.effects if p not in writes]
+        return [IfStep(step, extent, tuple(self._slot(writes))), *self._slot(others)]
 
     def _loading_early(
         self, this: Pass, early: Early, folds: Sequence[Placed]

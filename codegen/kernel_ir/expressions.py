@@ -6,19 +6,16 @@ from collections.abc import Set
 
 from genrw.codegen.kernel_ir.keeping import is_kept
 from genrw.codegen.kernel_ir.kernel import Apply, Constant, Expression, Folded, Made, Monoid, Use, Variable
-from genrw.codegen.kernel_ir.placement import Placed
+from genrw.codegen.kernel_ir.placement import IN_PLACE, Placed
 from genrw.codegen.kernel_ir.variables import Variables
 from genrw.engine.ir.nodes import Node
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import element_type
 
-_IN_PLACE = "in_place"
-"""The part of a fold's role by which its operator makes an accumulator's new value of the old one."""
-
 
 def adds_itself(fold: Node, library: Library) -> bool:
     """Does the fold's operator say what its accumulator is after a step?"""
-    return _IN_PLACE in library.operator(fold.op).decl.role_parts
+    return IN_PLACE in library.operator(fold.op).decl.role_parts
 
 
 def monoid_of(node: Node, library: Library) -> Monoid:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from genrw.codegen.kernel_ir.kernel import Inline
-from genrw.codegen.kernel_ir.placement import Placed, loops_that_need
+from genrw.codegen.kernel_ir.placement import IN_PLACE, Placed, loops_that_need
 from genrw.engine.ir.nodes import Node
 from genrw.engine.library.library import Library
 
@@ -30,12 +30,17 @@ def is_step(node: Node, library: Library) -> bool:
 def may_inline(item: Placed, library: Library, handed_on: Set[int]) -> Inline:
     """May the value be written into its user, without a variable?"""
     node, role = item.node, library.role(item.node.op)
-    meets = any(library.role(u.node.op) == "sync" for u in item.users)
+    meets = any(_is_met(u, library) for u in item.users)
     if id(item) in handed_on or is_step(node, library) or meets:
         return Inline.NO
     if role in ("read", "sync", "fold", "alloc") or item.folds_loop or len(item.users) != 1:
         return Inline.ALWAYS if role == "index_leaf" and not item.wide else Inline.NO
     return Inline.SHORT if _stands_beside(item, item.users[0]) else Inline.NO
+
+
+def _is_met(user: Placed, library: Library) -> bool:
+    """May lanes meet for an operation? Then its operands are the variables of all lanes."""
+    return library.role(user.node.op) == "sync" or IN_PLACE in library.operator(user.node.op).decl.role_parts
 
 
 def _stands_beside(item: Placed, user: Placed) -> bool:

@@ -13,15 +13,28 @@ AHEAD = "ahead"
 
 
 @dataclass(frozen=True)
-class Ahead:
-    """The parts of a loop that fills memory ahead of time: so many `steps` ahead its `values` and `effects`, in time all
-    `others`, among them the `filled` memory."""
+class Filling:
+    """What fills a memory ahead of time: by `effects`, which are made of `values`."""
 
     filled: Placed
-    steps: int
     values: tuple[Placed, ...]
     effects: tuple[Placed, ...]
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """The parts of a loop that fills memories so many `steps` ahead of time: the `values` of all `fillings`, in time all
+    `others`, several filled memories first."""
+
+    steps: int
+    fillings: tuple[Filling, ...]
+    values: tuple[Placed, ...]
     others: tuple[Placed, ...]
+
+    @property
+    def effects(self) -> tuple[Placed, ...]:
+        """What fills memories, one after the other."""
+        return tuple(effect for filling in self.fillings for effect in filling.effects)
 
     @property
     def handed_on(self) -> frozenset[int]:
@@ -30,21 +43,31 @@ class Ahead:
         return frozenset(id(o) for effect in self.effects for o in effect.operands if id(o) in values)
 
 
-def ahead_of_time(items: Sequence[Placed]) -> Ahead | None:
-    """What the items of a loop's body do ahead of time; None if they do nothing so."""
-    filled = next((p for p in items if dict(p.node.attributes).get(AHEAD, 0)), None)
-    if filled is None:
+def ahead_of_time(items: Sequence[Placed], folds: Sequence[Placed]) -> Ahead | None:
+    """What the items of a loop's body do ahead of time; None if they do nothing so. `folds` take some of them at each step.
+    All memories that lanes fill ahead of time are filled as many steps ahead."""
+    filled = [p for p in items if dict(p.node.attributes).get(AHEAD, 0)]
+    if not filled:
         return None
+    (steps,) = {p.node.attribute(AHEAD) for p in filled}
     inside = {id(p) for p in items}
-    effects = [o for o in filled.operands if o.node.type.sort == "effect"]
-    early = _below(effects, inside, None)
-    in_time = _below([p for p in items if id(p) not in early], inside, filled)
-    return Ahead(
+    fillings = [_filling(p, items, inside) for p in filled]
+    early = {id(p) for filling in fillings for p in (*filling.values, *filling.effects)}
+    taken = [o for fold in folds for o in fold.operands]
+    in_time = _below([*(p for p in items if id(p) not in early), *taken], inside, filled)
+    values = tuple(p for p in items if id(p) in early and p.node.type.sort != "effect")
+    first = filled if len(filled) > 1 else []  # so lanes have met for all memories before they use one
+    others = [*first, *(p for p in items if id(p) in in_time and p not in first)]
+    return Ahead(steps, tuple(fillings), values, tuple(others))
+
+
+def _filling(filled: Placed, items: Sequence[Placed], inside: set[int]) -> Filling:
+    early = _below([o for o in filled.operands if o.node.type.sort == "effect"], inside, ())
+    made = [p for p in items if id(p) in early]
+    return Filling(
         filled,
-        filled.node.attribute(AHEAD),
-        tuple(p for p in items if id(p) in early and p.node.type.sort != "effect"),
-        tuple(p for p in items if id(p) in early and p.node.type.sort == "effect"),
-        tuple(p for p in items if id(p) in in_time),
+        tuple(p for p in made if p.node.type.sort != "effect"),
+        tuple(p for p in made if p.node.type.sort == "effect"),
     )
 
 
@@ -62,13 +85,13 @@ def early_loads(items: Sequence[Placed], folds: Sequence[Placed], library: Libra
     """What the items of a loop's body load from arguments, and can load a step before; None if nothing."""
     inside = {id(p) for p in items}
     loads = [p for p in items if _reads_argument(p, library) and p.loop is not None]
-    early = _below(loads, inside, None)
+    early = _below(loads, inside, ())
     values = [p for p in items if id(p) in early]
     if not loads or any(library.role(p.node.op) in ("sync", "alloc") or p.node.type.sort == "buffer" for p in values):
         return None
     loaded = {id(p) for p in loads}
     used = [o for p in (*items, *folds) if id(p) not in early for o in (p, *p.operands)]
-    in_time = _below([p for p in used if id(p) not in loaded], inside - loaded, None)
+    in_time = _below([p for p in used if id(p) not in loaded], inside - loaded, ())
     return Early(tuple(loads), tuple(values), tuple(p for p in items if id(p) in in_time))
 
 
@@ -78,13 +101,14 @@ def _reads_argument(item: Placed, library: Library) -> bool:
     return library.role(op) == "read" and item.node.operands[library.part(op, 0)].type.sort != "buffer"
 
 
-def _below(roots: Sequence[Placed], inside: set[int], stop: Placed | None) -> set[int]:
-    """What is computed inside for some items, themselves included; not what is only done to fill `stop`."""
+def _below(roots: Sequence[Placed], inside: set[int], stops: Sequence[Placed]) -> set[int]:
+    """What is computed inside for some items, themselves included; not what is only done to fill `stops`."""
+    ends = {id(stop) for stop in stops}
     found: set[int] = set()
     stack = list(roots)
     while stack:
         item = stack.pop()
         if id(item) in inside and id(item) not in found:
             found.add(id(item))
-            stack += [o for o in item.operands if item is not stop or o.node.type.sort != "effect"]
+            stack += [o for o in item.operands if id(item) not in ends or o.node.type.sort != "effect"]
     return found

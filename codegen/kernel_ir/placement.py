@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.library.library import Library
 
+IN_PLACE = "in_place"
+"""The part of a fold's role by which its operator makes an accumulator's new value of the old one."""
 _VALUE = 2
 """The part of a write that says what is written."""
 
@@ -22,6 +24,7 @@ _VALUE = 2
 class Placed:
     """A node with its place. `wide`: one value for each element of the share, computed in a share loop.
     `cheap`: computed anew wherever it is needed, never kept. `loop`: the pass it lives in, None outside.
+    `folds_whole`: a fold over a loop's steps that takes its arrays as a whole.
     `repeats`: what it computes once more, in a later share loop.
     `gathers`: an effect in a share loop that takes an array as a whole, operand number `gathered`, some elements of it at a time; of
     other arrays, indices and conditions, it takes the last of these elements'."""
@@ -33,6 +36,7 @@ class Placed:
     slot: int = 0
     level: int = 0
     folds_loop: bool = False
+    folds_whole: bool = False
     users: list[Placed] = field(default_factory=list)
     operands: list[Placed] = field(default_factory=list)
     repeats: Placed | None = None
@@ -45,7 +49,7 @@ class Placed:
     @property
     def takes_whole(self) -> bool:
         """Does it need all elements of its arrays at a time?"""
-        return self.gathers or (not self.wide and not self.folds_loop)
+        return self.gathers or self.folds_whole or (not self.wide and not self.folds_loop)
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,7 @@ def _classify(item: Placed, library: Library) -> None:
     if operator.role == "fold":
         item.loop = None
         item.folds_loop = any(o.loop is not None for o in item.operands)
+        item.folds_whole = item.folds_loop and IN_PLACE in operator.decl.role_parts
         return
     is_leaf = operator.role == "index_leaf"
     if operator.role in ("sync", "array") or "whole" in operator.decl.role_parts:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from genrw.engine.fusion.compute_locations import ELEMENT, ELSEWHERE, ROW
+from genrw.engine.fusion.compute_locations import ELEMENT, ELSEWHERE, HELD, ROW
 from genrw.engine.fusion.graph import FLAT, FusionGraph, Need
 
 
@@ -41,24 +41,29 @@ class KernelBody:
         self.elements, self.rows = graph.counts(self.kernel.space, self.kernel.outputs[0])
         # Written out, since most of a search's time is spent here.
         count, roots, work = (self.elements, self.rows), graph.roots, graph.work
-        self.operations = sum([work[i] * count[roots[place]] for i, place in self.made])
+        self.operations = sum(
+            [work[i] * (count[roots[place]] if roots[place] < HELD else graph.elements[i]) for i, place in self.made]
+        )
         self.bytes = sum(map(self.bytes_of, self.loaded)) + sum([graph.bytes[i] for i in self.kernel.outputs])
         self.time = graph.time(self.bytes, self.operations)
 
-    def count(self, place: int) -> int:
-        """How many elements are made at a place."""
+    def count(self, need: Need) -> int:
+        """How many elements of a value are made at a place."""
+        i, place = need
+        if self.graph.roots[place] == HELD:
+            return self.graph.elements[i]
         return self.rows if self.graph.roots[place] == ROW else self.elements
 
     def work_of(self, need: Need) -> float:
         """The operations of making a value at a place."""
-        return self.graph.work[need[0]] * self.count(need[1])
+        return self.graph.work[need[0]] * self.count(need)
 
     def bytes_of(self, need: Need) -> int:
         """The bytes read where a value is loaded for a place."""
-        i, place = need
+        i = need[0]
         if self.graph.free[i]:
             return 0
-        return min(self.graph.bytes[i], self.count(place) * self.graph.item[i])
+        return min(self.graph.bytes[i], self.count(need) * self.graph.item[i])
 
     @property
     def legal(self) -> bool:
@@ -189,7 +194,7 @@ def _too_much(graph: FusionGraph, kernel: Kernel, made: Iterable[Need], loaded: 
     too many buffers."""
     values = dict.fromkeys(i for i, _ in made)
     first = kernel.outputs[0]
-    folds = sorted(i for i in values if i in graph.fold_space)
+    folds = sorted({i for i, place in made if i in graph.fold_space and graph.roots[place] != HELD})
     if kernel.space != FLAT and not folds:
         return [(first, ROW)]
     if len(folds) > graph.costs.products and not graph.products.isdisjoint(folds):

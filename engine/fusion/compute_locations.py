@@ -1,6 +1,7 @@
 """Where a kernel can make a value: asked of the rules about each operation, and remembered.
 
-A kernel makes a value at one of three places: at a lane's own element of the kernel's space, in its row, or elsewhere.
+A kernel makes a value at one of four places: at a lane's own element of the kernel's space, in its row, at those elements
+of a fold's operand that lanes hold while they fold it, or elsewhere.
 The rules of the stage say, of an operation alone, where its operands have to be made. What they have no answer for,
 no kernel can make there.
 """
@@ -24,8 +25,8 @@ from genrw.engine.programs.build import input_node
 from genrw.grammar.diagnostics import error
 from genrw.grammar.rw_tree import OpPattern, RuleDecl
 
-ELEMENT, ROW, ELSEWHERE = 0, 1, 2
-PLACES = ("element", "in_row", "elsewhere")
+ELEMENT, ROW, ELSEWHERE, HELD = 0, 1, 2, 3
+PLACES = ("element", "in_row", "elsewhere", "held")
 """The places by number, as operators of role `place` name them."""
 
 
@@ -66,7 +67,8 @@ class OperandLocations:
 @dataclass(frozen=True)
 class LocationQuery:
     """Where do the operands of an operation have to be made for it to be made at a place in a space? None is the space of
-    kernels without reductions. `asker` is the program's name."""
+    kernels without reductions; where lanes hold a fold's operand, it is that operand's shape with the axes that are folded.
+    `asker` is the program's name."""
 
     asker: str
     node: Node

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
 from genrw.engine.fusion.compute_locations import (
     ELEMENT,
     ELSEWHERE,
+    HELD,
     ROW,
     IterationSpace,
     LocationQuery,
@@ -22,6 +23,9 @@ from genrw.engine.programs.space import fold_axes, fold_lens, folded_operands
 
 Need = tuple[int, int]
 """A value's number and that of the place where it is needed."""
+
+Asked = tuple[int, int, "int | IterationSpace"]
+"""A value's number, a place, and the number of the space that it belongs to, or what lanes hold."""
 
 FLAT = -1
 """The number of the space of kernels without reductions."""
@@ -52,7 +56,8 @@ class FusionGraph:
     """Values are numbered, operands before users. Those that a kernel cannot make but only read are `given`.
 
     Places are numbered too: a lane's own element and its row, and from 2 on those to which an operation at a place takes
-    an operand. `roots` says of each which of the first two it was reached from.
+    an operand. `roots` says of each which of the first two it was reached from, or that lanes hold it: then each element is
+    made once. `views` says of places that lanes hold which fold's operand they are of, as a shape with the axes folded.
 
     A graph has `questions` to the rules, and is complete when it has taken their answers (`answer`).
     """
@@ -77,9 +82,12 @@ class FusionGraph:
         self.spaces: list[IterationSpace] = []
         self.fold_space: dict[int, int] = {}
         self.products: set[int] = set()
+        self._axes: dict[int, tuple[int, ...]] = {}
         self.work = [self._work(i, library) for i in range(len(self.nodes))]
         self.roots = [ELEMENT, ROW]
+        self.views: dict[int, IterationSpace] = {}
         self.candidates = self._candidates()
+        self.held_candidates = dict.fromkeys(self._held_candidates(library))
         self._elsewhere: dict[tuple[int, int, int], int] = {}
         self._below: dict[int, _Below] = {}
         self._homes: dict[tuple[int, int], tuple[int, ...]] = {}
@@ -99,13 +107,17 @@ class FusionGraph:
         self.fold_space[i] = self.spaces.index(space)
         if len(folded_operands(node, library)) > 1:
             self.products.add(i)
+        self._axes[i] = fold_axes(node, library)
         return space.elements / max(space.rows, 1)
 
     def questions(self) -> list[LocationQuery]:
         """Where operands have to be made, of every value and at every place where it might be."""
         about = {FLAT: None} | dict(enumerate(self.spaces))
         return [
-            LocationQuery(self.module.name, self.nodes[i], place, about[space]) for i, place, space in self._asked()
+            LocationQuery(
+                self.module.name, self.nodes[i], place, space if isinstance(space, IterationSpace) else about[space]
+            )
+            for i, place, space in self._asked()
         ]
 
     def answer(self, answers: Sequence[OperandLocations | None]) -> None:
@@ -116,8 +128,23 @@ class FusionGraph:
             if self.given[i] or (i, place, space) in self.needs:
                 self._homes[i, space] = (*self._homes.get((i, space), ()), place)
 
-    def _asked(self) -> list[tuple[int, int, int]]:
-        return [candidate for candidate in self.candidates if not self.given[candidate[0]]]
+    def _asked(self) -> list[Asked]:
+        candidates: list[Asked] = [*self.candidates, *self.held_candidates]
+        return [candidate for candidate in candidates if not self.given[candidate[0]]]
+
+    def _held_candidates(self, library: Library) -> Iterator[tuple[int, int, IterationSpace]]:
+        """What lanes might hold of the operands of folds that combine several: values with as many elements."""
+        for i in self.fold_space:
+            views = folded_operands(self.nodes[i], library)
+            for view in {id(v): v for v in views}.values() if len(views) > 1 else ():
+                space = IterationSpace(view.type.lens, fold_axes(self.nodes[i], library))
+                found = [next(o for o in self.operands[i] if self.nodes[o] is view)]
+                for j in found:
+                    yield j, HELD, space
+                    if j not in self.fold_space:
+                        found += [
+                            o for o in self.operands[j] if self.elements[o] == view.type.elements and o not in found
+                        ]
 
     def _candidates(self) -> list[tuple[int, int, int]]:
         """Each value with the places, and the spaces they belong to, that have as many elements as it has."""
@@ -146,25 +173,40 @@ class FusionGraph:
 
     def needed(self, space: int, i: int, place: int) -> tuple[Need, ...] | None:
         """As `below`, found out anew."""
-        needs = self.needs.get((i, place, space) if place < ELSEWHERE else (i, ELEMENT, FLAT))
+        needs = self.needs.get(self.asked_about(space, i, place))
         if needs is None:
             return None
         found = []
         for position, (operand, there) in enumerate(zip(self.operands[i], needs, strict=True)):
-            if there == ELSEWHERE:
-                found.append((operand, self._taken(place, i, position)))
+            if there == ELSEWHERE or (there == HELD and place not in self.views):
+                found.append((operand, self._taken(place, i, position, there)))
             else:
                 found.append((operand, place if place >= ELSEWHERE else there))
         return tuple(found)
 
-    def _taken(self, place: int, i: int, position: int) -> int:
-        """The place to which an operation takes an operand; a fold takes one for each element of its space."""
+    def asked_about(self, space: int, i: int, place: int) -> Asked:
+        """The question whose answer says what a value needs to be made at a place in a kernel of a space."""
+        if place in self.views:
+            return i, HELD, self.views[place]
+        return (i, place, space) if place < ELSEWHERE else (i, ELEMENT, FLAT)
+
+    def _taken(self, place: int, i: int, position: int, there: int) -> int:
+        """The place to which an operation takes an operand; a fold takes one for each element of its space, or of the
+        operand if lanes hold it."""
         key = (place, i, position)
         number = self._elsewhere.get(key)
         if number is None:
             number = self._elsewhere[key] = len(self.roots)
-            self.roots.append(ELEMENT if i in self.fold_space else self.roots[place])
+            self.roots.append(self._root(place, i, there))
+            if there == HELD:
+                lens = self.nodes[self.operands[i][position]].type.lens
+                self.views[number] = IterationSpace(lens, self._axes[i])
         return number
+
+    def _root(self, place: int, i: int, there: int) -> int:
+        if HELD in (there, self.roots[place]):
+            return HELD
+        return ELEMENT if i in self.fold_space else self.roots[place]
 
     def counts(self, space: int, output: int) -> tuple[int, int]:
         """The elements and the rows of a kernel of a space that stores a value."""

@@ -282,7 +282,7 @@ def aligned_places(graph: FusionGraph) -> list[dict[tuple[int, int], None]]:
     """For each value, the places and spaces at which it is made of a reduction that the same kernel can make."""
     found: list[dict[tuple[int, int], None]] = [{} for _ in graph.nodes]
     for (i, place, space), needs in graph.needs.items():
-        if space == FLAT:
+        if not isinstance(space, int) or space == FLAT:
             continue
         below = (
             (there, space) in found[operand]

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from genrw.engine.fusion.compute_locations import ELEMENT, ELSEWHERE, Places
+from genrw.engine.fusion.compute_locations import Places
 from genrw.engine.fusion.exact import exact
-from genrw.engine.fusion.graph import FLAT, FusionGraph, PlanCosts
+from genrw.engine.fusion.graph import FusionGraph, PlanCosts
 from genrw.engine.fusion.modules import unit_of
 from genrw.engine.fusion.search import Plan, search
 from genrw.engine.ir.nodes import Module, Unit
@@ -54,6 +54,6 @@ def fuse(
 def _rules(plan: Plan) -> Iterator[str]:
     for body in plan.bodies.values():
         for i, place in body.made:
-            answer = plan.graph.answers.get((i, place, body.kernel.space) if place < ELSEWHERE else (i, ELEMENT, FLAT))
+            answer = plan.graph.answers.get(plan.graph.asked_about(body.kernel.space, i, place))
             if answer is not None:
                 yield from answer.rules

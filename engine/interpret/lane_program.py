@@ -85,8 +85,12 @@ class LaneProgram:
     def _check_loops(self) -> None:
         """A value may live in one loop over a row only; a fold leads out of it. Notes what memory loops fill."""
         loops: dict[int, frozenset[int]] = {}
+        reserved: dict[int, int] = {}
         for node in self.nodes:
             operator = self.library.operator(node.op)
+            if node.type.sort == "buffer":
+                earlier = (reserved[id(o)] for o in node.operands if o.type.sort == "buffer")
+                reserved[id(node)] = id(node) if operator.role == "alloc" else next(earlier)
             if operator.role == "index_leaf" and operator.decl.role_parts:
                 loops[id(node)] = frozenset({node.attribute(operator.decl.role_parts[0])})
                 continue
@@ -95,7 +99,7 @@ class LaneProgram:
                 raise at_node(node, f"mixes the steps of loops {' and '.join(map(str, sorted(inside)))}")
             loops[id(node)] = frozenset() if operator.role == "fold" else inside
             if inside:
-                self.filled_in_loops.update(id(o) for o in node.operands if self.library.role(o.op) == "alloc")
+                self.filled_in_loops.update(reserved[id(o)] for o in node.operands if o.type.sort == "buffer")
 
     def _run(self) -> None:
         """Evaluate all nodes for the workgroups at hand."""

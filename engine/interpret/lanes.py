@@ -14,6 +14,7 @@ from genrw.engine.interpret.fold import Accumulator, Folds, closed, opened
 from genrw.engine.interpret.lane_axes import GROUPS, LANES, ONE, SHARE, STEPS
 from genrw.engine.interpret.matrices import MATRIX_FUNCTIONS
 from genrw.engine.interpret.memory import MISSING, Memory
+from genrw.engine.interpret.weighted_products import WEIGHTED_FUNCTIONS
 from genrw.engine.language.arrays import Array, Values, meet
 from genrw.engine.language.functions import Function, Misuse, Value, declare, describe
 
@@ -304,4 +305,4 @@ def lane_functions(lanes: Lanes) -> dict[str, Function]:
             "Each element of so many lanes, which stand equally far apart, folded; all of them get the result."),
     )
     # fmt: on
-    return {function.name: function for function in functions} | MATRIX_FUNCTIONS
+    return {function.name: function for function in functions} | MATRIX_FUNCTIONS | WEIGHTED_FUNCTIONS

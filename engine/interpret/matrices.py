@@ -27,16 +27,16 @@ def wave_product(a: Value, b: Value, instruction: Value, counts: Sequence[int]) 
         raise Misuse(f"`wave_product` takes an instruction, not {describe(instruction)}")
     values = instruction.values
     (rows, columns, depth), (tiles_down, tiles_across, deep) = values["shape"], counts
-    first = _gathered(a, instruction, "left", tiles_down, rows, deep, depth)
-    second = _gathered(b, instruction, "right", tiles_across, columns, deep, depth)
+    first = gathered(a, instruction, "left", tiles_down, rows, deep, depth)
+    second = gathered(b, instruction, "right", tiles_across, columns, deep, depth)
     product = np.einsum("gwsmk,gwsnk->gwsmn", first, second)
-    i, j = _result_places(values["result"], (tiles_down, rows), (tiles_across, columns))
+    i, j = result_places(values["result"], (tiles_down, rows), (tiles_across, columns))
     held = np.moveaxis(product[..., i, j], 3, 2)  # groups, waves, lanes, steps, share
     groups, waves, lanes, steps, share = held.shape
     return Array(np.ascontiguousarray(held.reshape(groups, waves * lanes, steps, share)), values["sum"])
 
 
-def _gathered(x: Value, instruction: Instruction, part: str, tiles: int, length: int, deep: int, depth: int) -> Values:
+def gathered(x: Value, instruction: Instruction, part: str, tiles: int, length: int, deep: int, depth: int) -> Values:
     """The matrix of each wave and step, from what its lanes hold: rows, or columns, by depth."""
     if not isinstance(x, Array):
         raise Misuse(f"`wave_product` takes what lanes hold, not {describe(x)}")
@@ -69,7 +69,7 @@ def operand_places(
     return _added(of_lane, [(tiles, length, 0), *(down if together else along), *(along if together else down)])
 
 
-def _result_places(parts: Sequence[Digits], rows: tuple[int, int], columns: tuple[int, int]) -> tuple[Values, Values]:
+def result_places(parts: Sequence[Digits], rows: tuple[int, int], columns: tuple[int, int]) -> tuple[Values, Values]:
     of_lane, of_share = parts
     return _added(of_lane, [(*rows, 0), (columns[0], 0, columns[1]), *of_share])
 

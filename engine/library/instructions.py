@@ -30,6 +30,10 @@ ENTRIES = {
     "multiply": "C++ that adds the product of `a` and `b` to an array `c`; a template that may name the other entries",
 }
 """What every instruction says of itself."""
+OPTIONAL = {
+    "left_held": "true if lanes hold the left operand, though the instruction reads the right one from workgroup memory",
+}
+"""What an instruction may say besides; false if it does not."""
 _LARGEST = 1024
 _MOST_DIGITS = 16
 _MOST_ELEMENTS = 1 << 16
@@ -49,6 +53,8 @@ class Instruction:
         return self.decl.name
 
     def member(self, name: str) -> object:
+        if name in OPTIONAL:
+            return self.values.get(name, False)
         return self.rows_together if name == "rows_together" else self.values[name]
 
     @property
@@ -77,12 +83,13 @@ def instruction_problems(decl: InstructionDecl, values: Mapping[str, Any]) -> It
         if name not in known:
             remedy = f"say with `{name}`: {ENTRIES[name]}"
             yield Diagnostic(f"the instruction `{decl.name}` has no `{name}`", decl.name_span, remedy)
+    possible = ENTRIES | OPTIONAL
     for name, value in decl.values:
-        if name not in ENTRIES:
-            remedy = f"instructions have {', '.join(ENTRIES)}"
+        if name not in possible:
+            remedy = f"instructions have {', '.join(possible)}"
             yield Diagnostic(f"an instruction has no entry `{name}`", value.span, remedy)
         elif name in values and (wrong := _wrong(name, values[name])) is not None:
-            yield Diagnostic(f"`{name}` of `{decl.name}` is {wrong}", value.span, f"it is {ENTRIES[name]}")
+            yield Diagnostic(f"`{name}` of `{decl.name}` is {wrong}", value.span, f"it is {possible[name]}")
             return
     if all(name in values for name in ENTRIES):
         yield from (Diagnostic(message, known[part].span) for part, message in _misplaced(values))
@@ -94,6 +101,8 @@ def _wrong(name: str, value: Any) -> str | None:
         return None if value in DTYPES and DTYPES[value].kind != "bool" else "no type of numbers"
     if name == "multiply":
         return None if isinstance(value, str) else "no text"
+    if name in OPTIONAL:
+        return None if isinstance(value, bool) else "neither true nor false"
     if name == "rate":
         return (
             None

@@ -56,7 +56,7 @@ PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "index_map": (("operand",), ("scattered",), ("attribute",)),
     "element": (("operand",), ("operand",)),
     "made": (("operand",), ("operand",)),
-    "place": (("element", "in_row", "elsewhere"),),
+    "place": (("element", "in_row", "elsewhere", "held"),),
     "read": (("operand",), ("operand",), ("spilled", "whole")),
     "write": (("operand",), ("operand",), ("operand",), ("in_chunks", "whole")),
     "alloc": (("operand",),),

@@ -45,12 +45,32 @@ def with_space(module: Module, library: Library) -> Module:
 
 
 def _rows(module: Module, library: Library) -> list[FoldedAxes]:
-    rows = []
-    for node in module.nodes:
-        if library.role(node.op) != "fold" or node.operands[0].type.sort != "tensor":
-            continue
-        rows.append(FoldedAxes(node, fold_lens(node, library), fold_axes(node, library)))
-    return rows
+    return [
+        FoldedAxes(node, fold_lens(node, library), fold_axes(node, library)) for node in _outer_folds(module, library)
+    ]
+
+
+def _tensor_folds(module: Module, library: Library) -> list[Node]:
+    return [n for n in module.nodes if library.role(n.op) == "fold" and n.operands[0].type.sort == "tensor"]
+
+
+def _inner_folds(module: Module, library: Library) -> list[Node]:
+    """The folds of whose results another fold combines several operands: lanes hold these while they fold."""
+    folds = _tensor_folds(module, library)
+    beneath: set[int] = set()
+    todo = [o for fold in folds if len(folded_operands(fold, library)) > 1 for o in fold.operands]
+    while todo:
+        node = todo.pop()
+        if id(node) not in beneath:
+            beneath.add(id(node))
+            todo += node.operands
+    return [fold for fold in folds if id(fold) in beneath]
+
+
+def _outer_folds(module: Module, library: Library) -> list[Node]:
+    """The folds that run over the kernel's space."""
+    inner = {id(fold) for fold in _inner_folds(module, library)}
+    return [fold for fold in _tensor_folds(module, library) if id(fold) not in inner]
 
 
 def folded_operands(node: Node, library: Library) -> tuple[Node, ...]:
@@ -124,7 +144,7 @@ def _stored(node: Node) -> Node:
 
 
 SPACE_MEMBERS = frozenset(
-    {"views", "view_type", "sum_type"}
+    {"views", "view_types", "sum_type", "folding", "inner_views", "inner_axes", "inner_n"}
     | {
         "lens",
         "axes",
@@ -149,15 +169,21 @@ def space_record(module: Module, library: Library) -> LazyRecord:
     """The space as rules see it.
 
     lens, axes; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least,
-    of which `read`, parts that are moved elsewhere counted as such; `inputs`, the number of parameters, of which `streams` are at least half as large as the space; `operations` per element; `folds`, their number; `passes` over a row that is
+    of which `read`, parts that are moved elsewhere counted as such; `inputs`, the number of parameters, of which `streams` are at least half as large as the space; `operations` per element; `folds`, their number, `folding`, their operators' names; `passes` over a row that is
     not kept; `scattered`, the operators whose neighbouring results lie apart in their operands; `turned`, the axis along
     which neighbours lie together there, -1 without such operators or with rows; `item`, the bytes of
     the smallest element type read or written, `wide` those of the largest; `views`, the shapes of what the only fold
-    multiplies before it adds up, `view_type`, their element type, and `sum_type`, that of its result; `min_stride`, the least distance of
+    multiplies before it adds up, `view_types`, their element types, and `sum_type`, that of its result; `inner_views`, the shapes
+    of what the fold multiplies whose results that one combines, `inner_axes`, the axes that it folds, and `inner_n`, how many
+    elements it folds to one (0 without such a fold); `min_stride`, the least distance of
     neighbours along a row in any parameter; `fast`, whether the last axis longer than 1 is part of the row.
     """
     lens, axes = module.space or (), module.axes
     n = prod(lens[a] for a in axes)
+
+    def inner() -> list[Node]:
+        return _inner_folds(module, library)
+
     return LazyRecord(
         {
             "lens": lambda: lens,
@@ -171,14 +197,18 @@ def space_record(module: Module, library: Library) -> LazyRecord:
             "streams": lambda: sum(
                 2 * p.type.elements >= prod(lens) for p in module.parameters if p.type.sort == "tensor"
             ),
-            "folds": lambda: _count(module, library, "fold"),
+            "folds": lambda: len(_outer_folds(module, library)),
+            "folding": lambda: tuple(fold.op for fold in _outer_folds(module, library)),
             "passes": lambda: _passes(module, library, prod(lens)),
             "scattered": lambda: len(_scattering(module, library)),
             "turned": lambda: _turned(module, lens, library) if not axes else -1,
             "operations": lambda: _count(module, library, "pointwise"),
             "views": lambda: tuple(view.type.lens for view in _views(module, library)),
-            "view_type": lambda: _common_type(_views(module, library)),
-            "sum_type": lambda: _common_type(_folds_of_views(module, library)),
+            "view_types": lambda: tuple(view.type.dtype for view in _views(module, library)),
+            "sum_type": lambda: next((fold.type.dtype for fold in _folds_of_views(module, library)), ""),
+            "inner_views": lambda: tuple(view.type.lens for fold in inner() for view in folded_operands(fold, library)),
+            "inner_axes": lambda: tuple(a for fold in inner() for a in fold_axes(fold, library)),
+            "inner_n": lambda: sum(prod(fold_lens(f, library)[a] for a in fold_axes(f, library)) for f in inner()),
             "item": lambda: min((_itemsize(t.dtype) for t in _tensors(module)), default=4),
             "wide": lambda: max((_itemsize(t.dtype) for t in _tensors(module)), default=4),
             "min_stride": lambda: _min_stride(module, lens, axes),
@@ -188,22 +218,14 @@ def space_record(module: Module, library: Library) -> LazyRecord:
 
 
 def _folds_of_views(module: Module, library: Library) -> tuple[Node, ...]:
-    """A kernel's only fold, if that combines several operands before it folds them."""
-    folds = tuple(
-        node for node in module.nodes if library.role(node.op) == "fold" and node.operands[0].type.sort == "tensor"
-    )
+    """The only fold over a kernel's space, if that combines several operands before it folds them."""
+    folds = tuple(_outer_folds(module, library))
     return folds if len(folds) == 1 and len(folded_operands(folds[0], library)) > 1 else ()
 
 
 def _views(module: Module, library: Library) -> tuple[Node, ...]:
     """The operands that a kernel's only fold combines before it folds them; none if there is no such fold."""
     return tuple(view for fold in _folds_of_views(module, library) for view in folded_operands(fold, library))
-
-
-def _common_type(nodes: Sequence[Node]) -> str:
-    """The element type of nodes, if they have one."""
-    types = {node.type.dtype for node in nodes}
-    return types.pop() if len(types) == 1 else ""
 
 
 def _read(module: Module, library: Library) -> int:

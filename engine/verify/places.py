@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from genrw.engine.fusion.compute_locations import ELEMENT, ELSEWHERE, PLACES, ROW
+from genrw.engine.fusion.compute_locations import ELEMENT, ELSEWHERE, HELD, PLACES, ROW
 from genrw.engine.ir.nodes import Node, walk
 from genrw.engine.language.arrays import Array, Values
 from genrw.engine.library.library import Library
@@ -69,6 +69,10 @@ def _shown(instance: Instance, right: Node | None, library: Library) -> str:
     return "\n".join((*lines, f"space = {instance.surroundings.space}, axes = {instance.surroundings.axes}"))
 
 
+ANYWHERE = (ELSEWHERE, HELD)
+"""Places where lanes have all elements of an operand that they need."""
+
+
 class _Question:
     """One operation, made at a place; where the rule leaves the place open, at `any_place`."""
 
@@ -108,7 +112,7 @@ class _Question:
     def _fits(self, tensor: Node, place: int) -> bool:
         """Has a place as many elements as a tensor?"""
         wanted = {ELEMENT: self.elements.size, ROW: int(self.rows.max()) + 1 if self.rows.size else 0}
-        return place == ELSEWHERE or tensor.type.elements == wanted[place]
+        return place in ANYWHERE or tensor.type.elements == wanted[place]
 
     def _changed(self, element: int, place: int, needs: list[tuple[Node, int]], seed: int) -> bool | None:
         """Does the value at a lane's place change when operands' elements that it has not do? None if it has no value."""
@@ -131,7 +135,7 @@ class _Question:
     ) -> Values:
         """An operand's values, those that the lane has not replaced by others."""
         places = [p for node, p in needs if node is leaf]
-        if ELSEWHERE in places:
+        if any(p in ANYWHERE for p in places):
             return kept
         has = np.zeros(kept.size, np.bool_)
         row = self.rows[element]
@@ -145,7 +149,7 @@ class _Question:
         return np.where(has.reshape(kept.shape), kept, other)
 
     def _mine(self, place: int, element: int, size: int) -> Any:
-        if place == ELSEWHERE:
+        if place in ANYWHERE:
             return np.arange(size)
         return np.array([self.rows[element] if place == ROW else element])
 

@@ -34,6 +34,8 @@ _ROUND = 0.6
 """How often the lengths of such a space are powers of two."""
 _USUAL_SUM = 0.8
 """How often what such a fold makes is of the type in which its elements are computed."""
+_PLAIN = 0.3
+"""How often a view that might be a fold is a parameter."""
 _IN_BOTH = 0.5
 """How often several views have a kept axis that is left when each has one of its own."""
 _SCATTERED = "scattered"
@@ -147,7 +149,11 @@ class _Writer:
     def fold_of_views(self, axes: tuple[int, ...]) -> Module | None:
         """A fold along axes of parameters that have some of the other axes each, and sometimes what is made of it."""
         name = self.random.choice([n for n in operators_of(self.library, "fold") if self._operands_of(n) > 1])
-        views = [self._parameter(self.dtype, lens) for lens in self._view_lens(self._operands_of(name), axes)]
+        types = self._view_types(name)
+        views = [
+            (self._fold_of_own_views(lens, axes) if dtype != self.dtype else None) or self._parameter(dtype, lens)
+            for dtype, lens in zip(types, self._view_lens(len(types), axes), strict=True)
+        ]
         given = {
             key: axes if decl.type == "axes" else self._entry(name, key, [v.type for v in views])
             for key, decl in self.library.operator(name).attributes.items()
@@ -158,6 +164,29 @@ class _Writer:
         for _ in range(self.random.choice((0, 0, 1, 2))):
             self._pointwise(self.values[-1])
         return self._ended()
+
+    def _view_types(self, name: str) -> list[str]:
+        """The element types of a fold's views: those that it asks for, else the program's."""
+        declared = [operand.dtype for operand in self.library.operator(name).fixed]
+        return [dtype if dtype in DTYPES else self.dtype for dtype in declared]
+
+    def _fold_of_own_views(self, lens: tuple[int, ...], axes: tuple[int, ...]) -> Node | None:
+        """A view that is a fold of views itself, mostly: one of these has the axes that the other fold keeps, one those that it
+        folds, and both an axis of their own."""
+        if self.random.random() < _PLAIN:
+            return None
+        deep = _about(_DEEP, self.random)
+        kept = self._parameter(self.dtype, (*(1 if d in axes else n for d, n in enumerate(lens)), deep))
+        both = [d in axes or self.random.random() < _PLAIN for d in range(len(lens))]
+        along = self._parameter(self.dtype, (*(n if has else 1 for has, n in zip(both, lens, strict=True)), deep))
+        name = self.random.choice([n for n in operators_of(self.library, "fold") if self._operands_of(n) > 1])
+        last = len(lens)
+        given = {
+            key: (last,) if decl.type == "axes" else self._entry(name, key, [kept.type, along.type])
+            for key, decl in self.library.operator(name).attributes.items()
+        }
+        fold = self._made(name, given, [kept, along])
+        return self._repeated(fold, lens) if fold is not None else None
 
     def _entry(self, name: str, key: str, types: list[Type]) -> Any:
         """An attribute of a fold; its type is mostly the one that elements of the program's type are computed in."""
@@ -204,8 +233,9 @@ class _Writer:
                     return made
         return None
 
-    def _repeated(self, x: Node) -> Node | None:
-        """A tensor as long as the program's own, by any operator that lengths make one of it."""
+    def _repeated(self, x: Node, lens: tuple[int, ...] | None = None) -> Node | None:
+        """A tensor of some lengths, the program's own if not given, by any operator that lengths make one of it."""
+        lens = self.lens if lens is None else lens
         options = [
             (name, a.name)
             for name in operators_of(self.library, "index_map")
@@ -213,8 +243,8 @@ class _Writer:
             if a.type == "ints"
         ]
         for name, attribute in self.random.sample(options, len(options)):
-            made = self._made(name, {attribute: self.lens}, [x])
-            if made is not None and made.type.lens == self.lens:
+            made = self._made(name, {attribute: lens}, [x])
+            if made is not None and made.type.lens == lens:
                 return made
             self.values = [v for v in self.values if v is not made]
         return None
