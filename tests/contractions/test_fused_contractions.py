@@ -107,9 +107,11 @@ def test_what_is_made_of_a_product_is_stored_in_its_place() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
-def test_attention_stores_its_scores(target: str) -> None:
+def test_attention_stores_its_scores_or_is_one_kernel(target: str) -> None:
+    """It is one kernel where a target has instructions that multiply powers of scores."""
     lowered = check_every_stage(ATTENTION, target)
-    assert len([m for m in lowered.modules if m.schedule]) == 3
+    weighs = bool(lowered.library.targets[target].values["weighing"])
+    assert len([m for m in lowered.modules if m.schedule]) == (1 if weighs else 3)
     check_host(ATTENTION, target)
 
 
