@@ -201,6 +201,15 @@ def test_rare_guards_are_met(name: str, library: Library) -> None:
     assert RuleTrial(library, rule, WAVES).run(8, "rare").compared > 0
 
 
+@pytest.mark.parametrize("name", first_quick(["exchange_chunks", "online_squares"], quick=0, usual=2))
+def test_rules_that_were_wrong_hold(name: str, library: Library) -> None:
+    """Once refuted: chunks of rows whose eighth part is no multiple of them, and the mean of nothing."""
+    rule = next(r for r in library.rules if r.name == name)
+    tried = RuleTrial(library, rule, WAVES).run(50, f"0/{name}")
+    assert tried.failure is None
+    assert tried.compared > 0
+
+
 def test_choices_can_be_made_again() -> None:
     first = Choices("seed")
     drawn = (first.random(), first.randint(0, 99), first.choice("abc"), first.sample(range(9), 4))
