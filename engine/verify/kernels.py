@@ -32,6 +32,7 @@ from genrw.engine.lowering.pipeline import Options, Pipeline, Trace
 from genrw.engine.programs.build import plain
 from genrw.engine.verify.examples import example_modules
 from genrw.engine.verify.goals import Goals, Kind
+from genrw.engine.verify.meaning import ran_out_of_memory
 from genrw.engine.verify.programs import random_fold_of_views, random_kernel, random_program
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.rw_tree import OpPattern, RuleDecl
@@ -312,11 +313,16 @@ class KernelTrial:
         found: dict[int, list[ENode]] = {}
         for number, rules in graph.why.items():
             if rules & own:
-                nodes = [node for node in graph.classes.get(number, ()) if node.op in named]
+                nodes = [n for n in graph.classes.get(number, ()) if n.op in named and self._may_make(graph, number, n)]
                 others = len(graph.classes.get(number, ())) - len(nodes)
                 if nodes and (others or self.rule.replaces or number in graph.class_of.values()):
                     found[number] = nodes
         return found
+
+    def _may_make(self, graph: EGraphSnapshot, number: int, node: ENode) -> bool:
+        """May a node of a class be the rule's: has no other rule alone computed its attributes?"""
+        openers = {key.split("/")[0] for key in graph.openers(number, node)}
+        return not openers or self.rule.name in openers
 
     def _wrong(self, reference: Module, kernel: Module, options: Options, seed: int) -> WrongKernel | str | None:
         """What is wrong with a kernel lowered on and run; a text if it cannot be lowered; None if nothing is."""
@@ -336,7 +342,8 @@ class KernelTrial:
             given = inputs_read_as(after.parameters, inputs, _types(reference))
             got = interpret(after, self.library, self.pipeline.context(after, options), given)
         except GenrwError as problem:
-            return WrongKernel(kernel, after, options, problem.diagnostics[0].message, inputs)
+            said = problem.diagnostics[0].message
+            return said if ran_out_of_memory(problem) else WrongKernel(kernel, after, options, said, inputs)
         wrong = _different(list(got.values()), want, reference)
         if wrong and self._is_unsteady(reference, options, inputs, want):
             return "the kernel's rounding alone may make its results differ"

@@ -35,6 +35,13 @@ class Meaningless(Exception):
     """A term that has no value: an operator without a meaning, or one that is misused."""
 
 
+def ran_out_of_memory(problem: BaseException | None) -> bool:
+    """Is an error one of too little memory, in other words?"""
+    while problem is not None and not isinstance(problem, MemoryError):
+        problem = problem.__cause__ or problem.__context__
+    return problem is not None
+
+
 @dataclass(frozen=True, eq=False)
 class Read(Memory):
     """Memory that notes where it is read outside of itself, and gives something there. None: that is an error."""
@@ -150,13 +157,16 @@ class TermValues:
         self.wraps, self.wide = wraps, False
 
     def of(self, root: Node) -> Value:
-        """The value of a term: an array, several of an accumulator, or what it writes. Meaningless if it has none."""
+        """The value of a term: an array, several of an accumulator, or what it writes. Meaningless if it has none, MemoryError
+        if it is too large."""
         values: dict[int, Value] = {}
         try:
             with np.errstate(all="ignore"):
                 for node in walk(root):
                     values[id(node)] = self._counted(node, self._value(node, values))
         except (GenrwError, Misuse, ValueError, IndexError) as problem:
+            if ran_out_of_memory(problem):
+                raise MemoryError from None
             said = problem.diagnostics[0].message if isinstance(problem, GenrwError) else str(problem)
             raise Meaningless(said) from None
         return values[id(root)]

@@ -6,6 +6,8 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 from support import load
@@ -13,9 +15,12 @@ from support import load
 from genrw.authoring.rulesets import load_library
 from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.interpret.reference import interpret
+from genrw.engine.ir.nodes import Module
+from genrw.engine.language.expr import fault
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import folds
 from genrw.engine.lowering.pipeline import Options as PipelineOptions
+from genrw.engine.verify import kernels
 from genrw.engine.verify.goals import Goals, monoid_kind
 from genrw.engine.verify.instances import Instances
 from genrw.engine.verify.kernels import KernelTrial
@@ -172,6 +177,32 @@ y = fmod(w, b)
             module, library, trial.pipeline.context(module, PipelineOptions("gfx942")), inputs, precise=True
         )
         assert trial._is_unsteady(module, PipelineOptions("gfx942"), inputs, want) == unsteady
+
+
+def test_the_schedules_of_other_rules_are_not_those_of_a_rule(library: Library) -> None:
+    """All schedules of a kernel are in one class; a rule is tried with its own."""
+    rule = next(r for r in library.rules if r.name == "row_a_block_in_lds")
+    trial = KernelTrial(with_probes(library), rule, "schedule", WAVES)
+    kernels_before = (
+        (before, own) for seed in range(300) for _, before, own in trial._kernels(Random(f"0/{rule.name}/{seed}"))
+    )
+    found = next(forced for before, own in kernels_before if (forced := [*trial._forced(before, own)]))
+    assert {(module.schedule["algo"], module.schedule["held"] > 0) for module in found} == {("block", True)}
+
+
+def test_a_kernel_that_takes_too_much_memory_tells_nothing(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rule is not wrong where the machine is too small for it."""
+    rule = next(r for r in library.rules if r.name == "fold_block")
+    trial = KernelTrial(library, rule, "lanewise", WAVES)
+
+    def too_large(module: Module, *given: Any, **named: Any) -> Any:
+        if module.stage != library.stages[-1]:
+            return interpret(module, *given, **named)
+        raise fault(MemoryError(), "`+`", (), rule.name_span) from MemoryError()
+
+    monkeypatch.setattr(kernels, "interpret", too_large)
+    tried = trial.run(1, "memory")
+    assert (tried.compared, tried.failure) == (0, None)
 
 
 # ---- good input and what is shown
