@@ -24,6 +24,8 @@ from genrw.engine.verify.values import Kind, LaunchExtents, leaf_values
 from genrw.grammar.rw_tree import RuleDecl
 
 _DRAWS = 150
+_OF_LITTLE = 4
+"""Instances for each that is wanted: they cost little, and few have a space in which a wrong rule shows."""
 _ONE = LaunchExtents(1, 1, 1)
 _PLAIN = Kind(special=False, extreme=False, distinct=False)
 
@@ -37,8 +39,9 @@ class WrongPlace:
 
 
 def try_places(library: Library, rule: RuleDecl, count: int, seed: str) -> tuple[int, WrongPlace | None]:
-    """How many instances held, and the first that does not."""
+    """How many instances held, more than `count` of them, and the first that does not."""
     instances, sides, compared = Instances(library, rule), Sides(library), 0
+    count *= _OF_LITTLE
     for number, choices, instance in instances.drawn(seed, count * _DRAWS):
         if compared >= count:
             break

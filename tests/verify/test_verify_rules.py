@@ -46,6 +46,14 @@ def test_a_broken_rule_is_refuted(name: str) -> None:
     assert verdict.shown
 
 
+@pytest.mark.parametrize("seed", first_quick([7, *range(7), *range(8, 16)], usual=3))
+def test_a_broken_rule_about_places_is_refuted_with_any_seed(seed: int) -> None:
+    """It shows only where an operand's axis is as long as another one, and there are as many rows."""
+    library = load_library([BROKEN / "made_in_another_row"])
+    rule = next(r for r in library.rules if r.name == "broken_made_in_another_row")
+    assert verify_rule(library, rule, Options(seed=seed)).status == REFUTED
+
+
 def test_there_are_enough_of_them() -> None:
     assert len(NAMES) >= 30
 
