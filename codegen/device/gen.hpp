@@ -44,6 +44,7 @@
 #define GEN_CONSTANT __constant__ constexpr
 #define GEN_KERNEL(block) extern "C" __global__ __launch_bounds__(block) void
 #define GEN_KERNEL_RESIDENT(block, groups) extern "C" __global__ __launch_bounds__(block, groups) void
+#define GEN_TENSOR_MAP(name, ...) const __grid_constant__ gen::tensor_map name
 #define GEN_LDS(type, name, count) __shared__ __attribute__((aligned(1024))) type name[count]
 // Workgroup memory that the launch asks for: there is more of it than a kernel may declare.
 extern __shared__ __attribute__((aligned(1024))) unsigned char gen_rest_lds[];
@@ -72,6 +73,7 @@ extern __shared__ __attribute__((aligned(1024))) unsigned char gen_rest_lds[];
 #define GEN_REST_LDS(type, name, offset, count) type* const name = nullptr
 #define GEN_DYNAMIC_LDS(type, name, offset, count) GEN_LDS(type, name, count)
 #define GEN_REUSED_LDS(type, name, memory, count) GEN_LDS(type, name, count)
+#define GEN_TENSOR_MAP(name, ...) const gen::tensor_map<__VA_ARGS__> name
 // Unrolling is left to the host compiler: it vectorises the loop first. What is to be in registers is unrolled.
 #define GEN_UNROLL
 #define GEN_UNROLL_BY(count)
@@ -638,11 +640,17 @@ struct late_copies
         copy.group = groups;
         items[count++] = copy;
     }
-    void bring_all_but(int pending)
+    void add_for(int group, late_copy copy)
+    {
+        add(copy);
+        items[count - 1].group = group;
+    }
+    void bring_all_but(int pending) { bring_before(groups - pending); }
+    void bring_before(int group)
     {
         int kept = 0;
         for (int i = 0; i < count; i++) {
-            if (items[i].group < groups - pending)
+            if (items[i].group < group)
                 items[i].make();
             else
                 items[kept++] = items[i];
@@ -3071,6 +3079,18 @@ GEN_DEVICE void write_chunk(T* p, I end, const array<T, Size>& values, int last,
     if (ok) detail::write_vector<N>(p + (end - (N - 1)), values.items + (last - (N - 1)));
 }
 
+#if GEN_NVIDIA
+namespace detail {
+
+// Where something stands in workgroup memory, as instructions take it.
+GEN_DEVICE unsigned lds_place(const void* p)
+{
+    return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+
+}  // namespace detail
+#endif
+
 #if GEN_NVIDIA || (GEN_HOST && GEN_LANE_LOOPS)
 namespace detail {
 
@@ -3090,7 +3110,7 @@ template <class T>
 GEN_DEVICE void copy_16(T* to, const T* from, bool ok)
 {
 #if GEN_NVIDIA
-    const unsigned place = static_cast<unsigned>(__cvta_generic_to_shared(to));
+    const unsigned place = lds_place(to);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from), "r"(ok ? 16 : 0) : "memory");
 #else
     const host::late_copy copy{reinterpret_cast<unsigned char*>(to), ok ? reinterpret_cast<const unsigned char*>(from) : nullptr, 16, 0};
@@ -3157,6 +3177,105 @@ GEN_DEVICE void copy_chunks_async(T* lds, I to, const T* p, const P& at, const B
 }
 #endif
 
+#if (GEN_NVIDIA && __CUDA_ARCH__ >= 900) || (GEN_HOST && GEN_LANE_LOOPS)
+// ---- boxes of tensors that the GPU's engine for bulk copies brings to workgroup memory
+
+#if GEN_HOST
+/// A tensor's memory and how it lies: batches of rows, whose neighbours are neighbours in memory.
+template <class T, int Batches, int Rows, int Columns, long long Offset, long long BatchStride, long long RowStride>
+struct tensor_map
+{
+    const T* first;
+
+    tensor_map(const T* p) : first(p + Offset) {}
+
+    /// How many of so many neighbours exist.
+    static int existing(int batch, int row, int column, int count)
+    {
+        if (batch >= Batches || row >= Rows || column >= Columns) return 0;
+        return Columns - column < count ? Columns - column : count;
+    }
+    const T* at(int batch, int row, int column) const { return first + batch * BatchStride + row * RowStride + column; }
+};
+#else
+/// What the launcher says of a tensor's memory, in the GPU's own form.
+struct alignas(64) tensor_map
+{
+    uint64 words[16];
+};
+#endif
+
+/// Has a counter of arrivals for each stage of tiles begin; a stage is complete when so many copies are.
+template <int Stages, int Copies>
+GEN_DEVICE void begin_arrivals(int64* arrivals)
+{
+#if GEN_NVIDIA
+    if (local_id() == 0) {
+        GEN_UNROLL
+        for (int stage = 0; stage < Stages; stage++)
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(detail::lds_place(arrivals + stage)), "n"(Copies) : "memory");
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        asm volatile("fence.proxy.async;" ::: "memory");
+    }
+    lds_barrier();
+#endif
+}
+
+/// Copies boxes of rows to workgroup memory while all lanes go on, side by side along the rows, one after the other there; the
+/// chunks of a row are exchanged. Zeros stand for what lies outside of the tensor.
+template <int Stages, int Rows, int Columns, int Count, class T, class M>
+GEN_DEVICE void copy_boxes(T* lds, int to, const M& map, int64* arrivals, int step, int batch, int row, int column)
+{
+#if GEN_NVIDIA
+    if (local_id() == 0) {
+        const unsigned arrival = detail::lds_place(arrivals + step % Stages);
+        constexpr int bytes = Count * Rows * Columns * static_cast<int>(sizeof(T));
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(arrival), "n"(bytes) : "memory");
+        GEN_UNROLL
+        for (int box = 0; box < Count; box++)
+            asm volatile(
+                "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, { %3, %4, %5 }], [%2];" ::"r"(
+                    detail::lds_place(lds + to + box * Rows * Columns)),
+                "l"(&map), "r"(arrival), "r"(column + box * Columns), "r"(row), "r"(batch)
+                : "memory");
+    }
+#else
+    constexpr int chunk = 16 / static_cast<int>(sizeof(T)), chunks = Count * Rows * Columns / chunk;
+    for (int i = local_id(); i < chunks; i += GEN_BLOCK) {
+        const int place = i * chunk, r = row + place / Columns % Rows, c = column + place / (Rows * Columns) * Columns + place % Columns;
+        unsigned char* at = reinterpret_cast<unsigned char*>(lds + to + exchange<Columns>(place));
+        const int bytes = map.existing(batch, r, c, chunk) * static_cast<int>(sizeof(T));
+        const unsigned char* from = bytes ? reinterpret_cast<const unsigned char*>(map.at(batch, r, c)) : nullptr;
+        const host::late_copy parts[] = {{at, from, bytes, 0}, {at + bytes, nullptr, 16 - bytes, 0}};
+        for (const host::late_copy& part : parts)
+            if (host::shuffled)
+                host::copies_of_lanes[local_id()].add_for(step, part);
+            else
+                part.make();
+    }
+#endif
+}
+
+/// All lanes meet when the boxes of a step have arrived.
+template <int Stages>
+GEN_DEVICE void await_boxes([[maybe_unused]] int64* arrivals, int step)
+{
+#if GEN_NVIDIA
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+        "@!done bra again;\n"
+        "}" ::"r"(detail::lds_place(arrivals + step % Stages)),
+        "r"(step / Stages % 2)
+        : "memory");
+    lds_barrier();
+#else
+    if (host::shuffled) host::copies_of_lanes[local_id()].bring_before(step + 1);
+#endif
+}
+#endif
+
 #if GEN_NVIDIA && __CUDA_ARCH__ >= 900
 namespace detail {
 
@@ -3165,7 +3284,7 @@ namespace detail {
 template <class T>
 GEN_DEVICE uint64 matrix_description(const T* p, int apart)
 {
-    const uint64 place = static_cast<uint64>(__cvta_generic_to_shared(p));
+    const uint64 place = lds_place(p);
     const uint64 blocks = static_cast<uint64>(apart * static_cast<int>(sizeof(T))) >> 4;
     return (place & 0x3ffff) >> 4 | blocks << 16 | static_cast<uint64>(1024 >> 4) << 32 | static_cast<uint64>(1) << 62;
 }

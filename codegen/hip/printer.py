@@ -19,7 +19,7 @@ from genrw.codegen.hip.statement_text import Note, StatementText
 from genrw.codegen.hip.trust import Vetting
 from genrw.codegen.kernel_ir.build import build_kernel
 from genrw.codegen.kernel_ir.inlining import inlined
-from genrw.codegen.kernel_ir.kernel import Kernel, Variable
+from genrw.codegen.kernel_ir.kernel import Apply, Kernel, Variable
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module
 from genrw.engine.language.cpp_expr import cpp_number
@@ -31,7 +31,7 @@ _LONGEST_INLINE = 72
 @dataclass(frozen=True)
 class Argument:
     """A kernel argument: its name in C++ and that of its parameter in the program, element type, C++ type, lengths,
-    element strides, and whether it is written."""
+    element strides, and whether it is written. `described`: what the launcher is to make of the parameter's address."""
 
     name: str
     parameter: str
@@ -40,6 +40,21 @@ class Argument:
     lens: tuple[int, ...]
     strides: tuple[int, ...]
     written: bool
+    described: Description | None = None
+
+
+@dataclass(frozen=True)
+class Description:
+    """How a tensor's memory is described to a kernel: lengths and element strides, those of the innermost axis last; how many
+    elements behind the parameter's first one it begins; the lengths of the boxes that are copied at a time; and the bytes of
+    their rows of which chunks are exchanged, 0 if none are. `text`: the kernel's parameter in C++."""
+
+    lens: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    box: tuple[int, ...]
+    swizzle: int
+    text: str
 
 
 @dataclass(frozen=True)
@@ -106,7 +121,7 @@ class _Printer:
         """The printed kernel."""
         kernel = self.kernel
         arguments = self._arguments()
-        parameters = [f"{'' if a.written else 'const '}{a.cpp}* __restrict__ {a.name}" for a in arguments]
+        parameters = [_parameter(argument) for argument in arguments]
         frame = self._frame(program)
         statements = StatementText(self.expressions, kernel.spills, self._is_dynamic(), note)
         text = _rendered(frame, parameters, [*statements.lines(kernel.body, 1)])
@@ -151,8 +166,18 @@ class _Printer:
         for argument in self.kernel.arguments:
             given, type_ = argument.parameter.attribute("name"), argument.parameter.type
             name, cpp = self.names[argument.variable], DTYPES[type_.dtype].cpp
-            arguments.append(Argument(name, given, type_.dtype, cpp, type_.lens, type_.layout, argument.written))
+            described = self._description(argument.described)
+            arguments.append(
+                Argument(name, given, type_.dtype, cpp, type_.lens, type_.layout, argument.written, described)
+            )
         return tuple(arguments)
+
+    def _description(self, made: Apply | None) -> Description | None:
+        if made is None:
+            return None
+        type_, text = made.node.type, self.expressions.text(made)
+        self.expressions.computed.clear()
+        return Description(type_.lens, type_.layout, **self.library.description(made.node), text=text)
 
     def _tables(self) -> list[dict[str, str]]:
         tables = []
@@ -183,6 +208,13 @@ class _Printer:
         if not self._can("dynamic_lds"):
             return 0
         return self._spilled_bytes() + (self._allocated_bytes() if self._is_dynamic() else 0)
+
+
+def _parameter(argument: Argument) -> str:
+    """A kernel's parameter."""
+    if argument.described is not None:
+        return argument.described.text
+    return f"{'' if argument.written else 'const '}{argument.cpp}* __restrict__ {argument.name}"
 
 
 def _rendered(

@@ -16,6 +16,7 @@ from genrw.codegen.kernel_ir.keeping import is_kept, may_inline
 from genrw.codegen.kernel_ir.kernel import (
     Accumulate,
     Allocate,
+    Apply,
     Argument,
     Buffer,
     Effect,
@@ -84,8 +85,21 @@ def build_kernel(module: Module, library: Library, context: Mapping[str, Any]) -
 
 
 def _arguments(module: Module, library: Library, variables: Variables) -> tuple[Argument, ...]:
+    """The addresses of parameters, but of those of which the kernel knows descriptions alone, and these."""
     written = {id(n.operands[library.part(n.op, 0)]) for n in module.nodes if library.role(n.op) == "write"}
-    return tuple(Argument(variables.add_parameter(p), p, id(p) in written) for p in module.parameters)
+    described = [n for n in module.nodes if library.role(n.op) == "argument"]
+    used = {id(o) for n in module.nodes if n not in described for o in n.operands}
+    only_described = {id(o) for n in described for o in n.operands} - used
+    arguments = []
+    for parameter in module.parameters:
+        variable = variables.add_parameter(parameter)
+        if id(parameter) not in only_described:
+            arguments.append(Argument(variable, parameter, id(parameter) in written))
+        for node in described:
+            if node.operands[library.part(node.op, 0)] is parameter:
+                made = variables.add_description(node, parameter)
+                arguments.append(Argument(made, parameter, False, Apply(node, (Use(variable, parameter),), made)))
+    return tuple(arguments)
 
 
 def _spills(
@@ -106,21 +120,32 @@ def _bytes(array: Variable, count: int) -> int:
 
 
 def _buffers(placement: Placement, library: Library, variables: Variables, begin: int) -> dict[int, Buffer]:
-    """The workgroup memory that nodes reserve, by their identities; the first of it lies behind what is kept of arrays. What
-    reuses the memory of another buffer takes none of its own."""
+    """The workgroup memory that nodes reserve, by their identities; the first of it lies behind what is kept of arrays, large
+    buffers before small ones, so that each begins at a multiple of its accesses. What reuses the memory of another buffer takes
+    none of its own."""
+    nodes = [p.node for p in placement.nodes if library.role(p.node.op) == "alloc"]
+    offsets: dict[Variable, int] = {}
+    for node in sorted((n for n in nodes if not _reuses(n, library)), key=lambda n: -_reserved(n, library)):
+        offsets[variables.of(node)] = begin
+        begin += _reserved(node, library)
     buffers: dict[int, Buffer] = {}
-    by_variable: dict[Variable, Buffer] = {}
-    for node in (p.node for p in placement.nodes if library.role(p.node.op) == "alloc"):
-        variable = variables.of(node)
-        if library.operator(node.op).decl.role_parts:
-            reused = by_variable[variables.of(node.operands[library.part(node.op, 0)])]
-            made = Buffer(variable, node.type.elements, 0, reused.offset)
-        else:
-            size = prod(node.type.lens) * sum(DTYPES[f].itemsize for f in _fields(node.type.dtype, library))
-            made = Buffer(variable, node.type.elements, size, begin)
-            begin += size
-        buffers[id(node)] = by_variable[variable] = made
+    for node in nodes:
+        size = _reserved(node, library)
+        if _reuses(node, library):
+            offsets[variables.of(node)] = offsets[variables.of(node.operands[library.part(node.op, 0)])]
+            size = 0
+        buffers[id(node)] = Buffer(variables.of(node), node.type.elements, size, offsets[variables.of(node)])
     return buffers
+
+
+def _reuses(node: Node, library: Library) -> bool:
+    """Is it the memory of another buffer that a node names?"""
+    return bool(library.operator(node.op).decl.role_parts)
+
+
+def _reserved(node: Node, library: Library) -> int:
+    """The bytes of a buffer."""
+    return prod(node.type.lens) * sum(DTYPES[f].itemsize for f in _fields(node.type.dtype, library))
 
 
 def _fields(dtype: str, library: Library) -> list[str]:
@@ -255,6 +280,8 @@ class _Body:
         if adds_itself(node, self.library):
             return [self._start(item), self._accumulate(item)]
         role, memory = self.library.role(node.op), self._memory(node)
+        if role == "argument":
+            return []
         if role == "alloc":
             return [Allocate(self.expressions.apply(item, result=memory), self.buffers[id(node)])]
         if node.type.sort == "effect" or self.variables.is_state(node):

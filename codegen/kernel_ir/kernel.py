@@ -395,11 +395,13 @@ class IfStep(Statement):
 
 @dataclass(frozen=True, eq=False)
 class Argument:
-    """A kernel argument: the parameter of the program that it is, and whether the kernel writes it."""
+    """A kernel argument: the parameter of the program that it is, and whether the kernel writes it. `described`: it is not the
+    parameter's address, but what the launcher makes of that, by this operator."""
 
     variable: Variable
     parameter: Node
     written: bool
+    described: Apply | None = None
 
 
 @dataclass(frozen=True, eq=False)

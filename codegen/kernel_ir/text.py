@@ -81,7 +81,7 @@ class _Printer:
             type_ = argument.parameter.type
             strides = "" if type_.strides is None else f" by {{{', '.join(map(str, type_.layout))}}}"
             lens = ", ".join(map(str, type_.lens))
-            word = "writes" if argument.written else "reads"
+            word = "writes" if argument.written else "reads" if argument.described is None else "has described"
             lines.append(f"{_INDENT}{word} {self.names[argument.variable]}: {type_.dtype}{{{lens}}}{strides}")
         lines += [
             f"{_INDENT}table {self.names[t.variable]}: {len(t.values)} of {t.variable.type.dtype}"

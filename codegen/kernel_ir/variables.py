@@ -44,6 +44,12 @@ class Variables:
         self._of[id(node)] = Variable(self.type_of(node), node.attribute("name"), scope=Scope.ARGUMENT)
         return self.new(self._of[id(node)])
 
+    def add_description(self, node: Node, parameter: Node) -> Variable:
+        """The variable of a parameter's description, which is called after it."""
+        called = self.library.operator(node.op).decl.called or node.op
+        self._of[id(node)] = Variable(self.type_of(node), None, self.of(parameter), called, Scope.ARGUMENT)
+        return self.new(self._of[id(node)])
+
     def add_values(self, nodes: Sequence[Placed], is_kept: Callable[[Placed], bool]) -> None:
         """A variable for each value. Memory in a later state is that of before, and what is computed again where it is used
         that of the first time."""

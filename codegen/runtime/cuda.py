@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
-from genrw.codegen.hip.printer import KernelSource
+from genrw.codegen.hip.printer import Argument, KernelSource
 from genrw.codegen.runtime.compilers import translation_unit
 from genrw.codegen.runtime.gpu_arrays import CUDA
 from genrw.codegen.runtime.gpu_runtime import GpuRuntime, Launcher, Parameters, compiler_call, refused, vendor_module
 from genrw.codegen.runtime.nvidia import read_reports
+from genrw.engine.ir.dtypes import DTYPES
 from genrw.grammar.diagnostics import error
 
 _PACKAGE = "cuda.bindings"
@@ -103,7 +104,9 @@ class CudaRuntime(GpuRuntime):
         self.call(f"the GPU has no {size} bytes for a workgroup", self._driver.cuFuncSetAttribute, function, most, size)
 
     def launcher(self, function: Any, kernel: KernelSource) -> Launcher:
-        parameters, launch, shapes = Parameters(len(kernel.arguments)), self._driver.cuLaunchKernelEx, self._shape
+        described = {i: self._describing(a) for i, a in enumerate(kernel.arguments) if a.described is not None}
+        parameters = Parameters(len(kernel.arguments), described)
+        launch, shapes = self._driver.cuLaunchKernelEx, self._shape
         groups, block, lds, waits = kernel.groups, kernel.block, kernel.dynamic_lds_bytes, kernel.waits
 
         def start(pointers: Sequence[int], stream: int) -> None:
@@ -111,6 +114,38 @@ class CudaRuntime(GpuRuntime):
             parameters.started(pointers, lambda at: self.call("the launch failed", launch, shape, function, at, 0))
 
         return start
+
+    def _describing(self, argument: Argument) -> Callable[[int], tuple[object, int]]:
+        """What makes a tensor map of an argument's address: the map and where it is. Maps are kept, as arrays come again."""
+
+        @lru_cache(_SHAPES)
+        def made(pointer: int) -> tuple[object, int]:
+            found = self._tensor_map(argument, pointer)
+            return found, int(found.getPtr())
+
+        return made
+
+    def _tensor_map(self, argument: Argument, pointer: int) -> Any:
+        """A tensor map: what the GPU's engine for bulk copies knows of memory. Its axes begin with the innermost one, and
+        elements that lie outside are zeros."""
+        driver, what, size = self._driver, argument.described, DTYPES[argument.dtype].itemsize
+        assert what is not None
+        lens, box = reversed(what.lens), reversed(what.box)
+        return self.call(
+            f"argument {argument.name} cannot be described to the GPU",
+            driver.cuTensorMapEncodeTiled,
+            getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_UINT{8 * size}"),
+            len(what.lens),
+            pointer + what.offset * size,
+            [driver.cuuint64_t(n) for n in lens],
+            [driver.cuuint64_t(n * size) for n in reversed(what.strides[:-1])],
+            [driver.cuuint32_t(n) for n in box],
+            [driver.cuuint32_t(1)] * len(what.lens),
+            driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+            getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{f'{what.swizzle}B' if what.swizzle else 'NONE'}"),
+            driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+            driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        )
 
     def _new_shape(self, groups: int, block: int, lds_bytes: int, waits: bool, stream: int) -> Any:
         """How to launch a kernel: as soon as the stream's previous one lets it begin, if it waits for that one itself."""

@@ -33,11 +33,13 @@ Launcher = Callable[[Sequence[int], int], None]
 class Parameters:
     """The arguments of a kernel's launches as vendors' functions take them: an array of addresses, each of a pointer.
 
-    They are made once. A launch under way has them to itself: another thread's launch gets a further set.
+    They are made once. A launch under way has them to itself: another thread's launch gets a further set. `described`
+    says for places in the order of the arguments what the kernel takes in place of a pointer: an object, and its address.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, described: Mapping[int, Callable[[int], tuple[object, int]]] | None = None) -> None:
         self._count = count
+        self._described = dict(described or {})
         self._free: list[tuple[Any, Any, int]] = []
 
     def started(self, pointers: Sequence[int], start: Callable[[int], None]) -> None:
@@ -48,6 +50,9 @@ class Parameters:
             taken = self._new()
         try:
             taken[0][:] = pointers
+            made = [(place, *describe(pointers[place])) for place, describe in self._described.items()]
+            for place, _, address in made:
+                taken[1][place] = address
             start(taken[2])
         finally:
             self._free.append(taken)

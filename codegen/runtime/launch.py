@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from genrw.codegen.hip.printer import Argument, KernelSource
+from genrw.codegen.hip.printer import Argument, Description, KernelSource
 from genrw.engine.lowering.program import StagedProgram
 from genrw.engine.programs.launches import INPUT, SCRATCH
 
@@ -98,7 +98,15 @@ def _argument(argument: Argument, place: MemorySlot, names: _Names) -> dict[str,
     else:
         entry["result"] = names.results[place.number]
     entry |= {"type": argument.dtype, "shape": list(argument.lens), "strides": list(argument.strides)}
+    if argument.described is not None:
+        entry["described"] = _described(argument.described)
     return entry
+
+
+def _described(made: Description) -> dict[str, Any]:
+    """What the launcher gives the kernel in place of the memory's address."""
+    lens, strides, box = list(made.lens), list(made.strides), list(made.box)
+    return {"shape": lens, "strides": strides, "offset": made.offset, "box": box, "swizzle": made.swizzle}
 
 
 def _scratch(step: KernelLaunch) -> list[int]:

@@ -117,6 +117,8 @@ class LaneProgram:
             return self.evaluator.constant(node, ONE)
         if self.library.role(node.op) == "alloc":
             return self._workgroup_memory(node)
+        if self.library.role(node.op) == "argument":
+            return self._described(node, operands)
         if node.type.sort == "buffer":
             # workgroup memory at a later time
             return next(v for o, v in zip(node.operands, operands, strict=True) if o.type.sort == "buffer")
@@ -126,6 +128,12 @@ class LaneProgram:
         if node.type.sort == "index" and self.missing:
             value = self._leaving_missing(node, operands, value)
         return self._shaped(node, value)
+
+    def _described(self, node: Node, operands: list[Value]) -> Memory:
+        """A tensor's memory as its description says that it lies."""
+        memory = operands[self.library.part(node.op, 0)]
+        assert isinstance(memory, Memory)
+        return memory.seen_as(node.type, self.library.description(node)["offset"])
 
     def _table(self, node: Node) -> Memory:
         elements = self.evaluator.constant(node, node.type.lens)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,10 @@ class Memory:
         size *= 1 if groups is None else groups * steps
         values = np.full(size, poison(numpy_type), numpy_type)
         return cls(name, type_, values, origin, np.zeros(size, np.bool_) if output else None, groups, steps)
+
+    def seen_as(self, type_: Type, offset: int) -> Memory:
+        """The same memory as a tensor of another type, which begins at an offset."""
+        return replace(self, type=type_, origin=self.origin - offset)
 
     @property
     def length(self) -> int:

@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from genrw.engine.ir.dtypes import same_value
+from genrw.engine.ir.nodes import Node
 from genrw.engine.language.expr import Evaluator, compile_expr
 from genrw.engine.language.functions import Function
 from genrw.engine.library.context import EMPTY, Record
@@ -43,6 +44,7 @@ ROLES = {
     "read": "reads memory",
     "write": "writes memory; its parts are the buffer, the index and the value",
     "alloc": "reserves workgroup memory, or that of a buffer which is done with, its part",
+    "argument": "a tensor as the launcher describes it to the kernel, an argument besides its address",
     "sync": "needs all lanes of a wave or block to reach it together; no other operator's text has lanes meet",
     "index_leaf": "an index that depends on which lane, wave or group runs, or on a loop's step",
     "kernel": "stands for a whole kernel; its attributes are the kernel's schedule",
@@ -60,6 +62,7 @@ PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "read": (("operand",), ("operand",), ("spilled", "whole")),
     "write": (("operand",), ("operand",), ("operand",), ("in_chunks", "whole")),
     "alloc": (("operand",),),
+    "argument": (("operand",), ("attribute",), ("attribute",), ("attribute",)),
     "sync": (("wave", "block"), ("waiting",)),
     "index_leaf": (("attribute",),) * 4,
     "kernel": (("attribute",),) * 5,
@@ -74,6 +77,7 @@ LEAST_PARTS = {
     "place": 1,
     "read": 2,
     "write": 2,
+    "argument": 4,
     "sync": 1,
     "boundary": 1,
 }
@@ -83,6 +87,9 @@ NOWHERE = "nowhere"
 KERNEL_PARTS = ("block", "grid", "steps", "held", "resident")
 """What the parts of a kernel's role are, in order: a workgroup's lanes, the workgroups, the steps of the loop over a row, the
 elements of a share that registers hold (0: all), and the workgroups that a unit is to have room for (0: any number)."""
+ARGUMENT_PARTS = ("tensor", "offset", "box", "swizzle")
+"""What the parts of an argument's role are, in order: the tensor that is described, how many elements behind its first one the
+description begins, the lengths of the boxes that are copied at a time, and the bytes of the rows whose chunks are exchanged there."""
 DEFAULT = "default"
 """The entry of the target that programs are lowered for which name none; a target does not inherit it."""
 LAUNCH_PARTS = ("call", "kernel")
@@ -297,6 +304,11 @@ class Library:
         """The position of the operand that plays a part of an operator's role: 0 is the buffer that a write fills."""
         decl = self.operator(name).decl
         return [o.name for o in decl.operands].index(decl.role_parts[place])
+
+    def description(self, node: Node) -> Mapping[str, Any]:
+        """How an operator of role `argument` describes its tensor: the parts of its role that are attributes."""
+        names = self.operator(node.op).decl.role_parts
+        return {part: node.attribute(name) for part, name in list(zip(ARGUMENT_PARTS, names, strict=True))[1:]}
 
     def role(self, name: str) -> str | None:
         """The role of an operator."""
