@@ -3203,17 +3203,52 @@ struct alignas(64) tensor_map
 {
     uint64 words[16];
 };
+
+namespace detail {
+
+// A counter in workgroup memory: it goes on to the next phase when so many have arrived, and all bytes that they announced.
+template <int Count>
+GEN_DEVICE void begin_counter(int64* counter)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(lds_place(counter)), "n"(Count) : "memory");
+}
+
+GEN_DEVICE void arrive(int64* counter)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(lds_place(counter)) : "memory");
+}
+
+// Waits for the end of a phase: an even or an odd one.
+GEN_DEVICE void await_counter(int64* counter, int phase)
+{
+    unsigned done = 0;
+    while (!done)
+        asm volatile(
+            "{\n"
+            ".reg .pred done;\n"
+            "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+            "selp.u32 %0, 1, 0, done;\n"
+            "}"
+            : "=r"(done)
+            : "r"(lds_place(counter)), "r"(phase)
+            : "memory");
+}
+
+}  // namespace detail
 #endif
 
-/// Has a counter of arrivals for each stage of tiles begin; a stage is complete when so many copies are.
-template <int Stages, int Copies>
+/// Has a counter of arrivals for each stage of tiles begin; a stage is complete when so many copies are. If there are readers, a
+/// second counter for each stage is complete when all have read it.
+template <int Stages, int Copies, int Readers>
 GEN_DEVICE void begin_arrivals(int64* arrivals)
 {
 #if GEN_NVIDIA
     if (local_id() == 0) {
         GEN_UNROLL
-        for (int stage = 0; stage < Stages; stage++)
-            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(detail::lds_place(arrivals + stage)), "n"(Copies) : "memory");
+        for (int stage = 0; stage < Stages; stage++) {
+            detail::begin_counter<Copies>(arrivals + stage);
+            if constexpr (Readers > 0) detail::begin_counter<Readers>(arrivals + Stages + stage);
+        }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         asm volatile("fence.proxy.async;" ::: "memory");
     }
@@ -3221,13 +3256,13 @@ GEN_DEVICE void begin_arrivals(int64* arrivals)
 #endif
 }
 
-/// Copies boxes of rows to workgroup memory while all lanes go on, side by side along the rows, one after the other there; the
+/// Lane number By copies boxes of rows to workgroup memory while all lanes go on, side by side along the rows, one after the other there; the
 /// chunks of a row are exchanged. Zeros stand for what lies outside of the tensor.
-template <int Stages, int Rows, int Columns, int Count, class T, class M>
+template <int Stages, int Rows, int Columns, int Count, int By, class T, class M>
 GEN_DEVICE void copy_boxes(T* lds, int to, const M& map, int64* arrivals, int step, int batch, int row, int column)
 {
 #if GEN_NVIDIA
-    if (local_id() == 0) {
+    if (local_id() == By) {
         const unsigned arrival = detail::lds_place(arrivals + step % Stages);
         constexpr int bytes = Count * Rows * Columns * static_cast<int>(sizeof(T));
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(arrival), "n"(bytes) : "memory");
@@ -3256,22 +3291,33 @@ GEN_DEVICE void copy_boxes(T* lds, int to, const M& map, int64* arrivals, int st
 #endif
 }
 
-/// All lanes meet when the boxes of a step have arrived.
+/// A lane waits until the boxes of a step have arrived.
 template <int Stages>
-GEN_DEVICE void await_boxes([[maybe_unused]] int64* arrivals, int step)
+GEN_DEVICE void receive_boxes([[maybe_unused]] int64* arrivals, int step)
 {
 #if GEN_NVIDIA
-    asm volatile(
-        "{\n"
-        ".reg .pred done;\n"
-        "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-        "@!done bra again;\n"
-        "}" ::"r"(detail::lds_place(arrivals + step % Stages)),
-        "r"(step / Stages % 2)
-        : "memory");
-    lds_barrier();
+    detail::await_counter(arrivals + step % Stages, step / Stages % 2);
 #else
     if (host::shuffled) host::copies_of_lanes[local_id()].bring_before(step + 1);
+#endif
+}
+
+/// All lanes meet when the boxes of a step have arrived.
+template <int Stages>
+GEN_DEVICE void await_boxes(int64* arrivals, int step)
+{
+    receive_boxes<Stages>(arrivals, step);
+#if GEN_NVIDIA
+    lds_barrier();
+#endif
+}
+
+/// A lane waits until all have read what the stage of a step held before.
+template <int Stages>
+GEN_DEVICE void await_readers([[maybe_unused]] int64* arrivals, [[maybe_unused]] int step)
+{
+#if GEN_NVIDIA
+    if (step >= Stages) detail::await_counter(arrivals + Stages + step % Stages, (step / Stages - 1) % 2);
 #endif
 }
 #endif
@@ -3370,6 +3416,20 @@ GEN_DEVICE array<typename X::sum, Down * Across * X::sums> group_product(
 template <class S, int N>
 GEN_DEVICE array<S, N> await_products(const array<S, N>& sums)
 {
+    return sums;
+}
+#endif
+
+#if (GEN_NVIDIA && __CUDA_ARCH__ >= 900) || (GEN_HOST && GEN_LANE_LOOPS)
+/// The same, for tiles that other waves copy: a group that has multiplied what a stage holds says so.
+template <class X, int Down, int Across, int Deep, int FirstAcross, int SecondAcross, int InFlight, int Stages, class T, class I, class J>
+GEN_DEVICE array<typename X::sum, Down * Across * X::sums> group_product_freeing(
+    const T* lds, I a, J b, [[maybe_unused]] int64* arrivals, [[maybe_unused]] int step, array<typename X::sum, Down * Across * X::sums> sums)
+{
+    sums = group_product<X, Down, Across, Deep, FirstAcross, SecondAcross, InFlight>(lds, a, b, sums);
+#if GEN_NVIDIA
+    if (step >= InFlight && local_id() % X::lanes == 0) detail::arrive(arrivals + Stages + (step - InFlight) % Stages);
+#endif
     return sums;
 }
 #endif

@@ -19,7 +19,7 @@ from genrw.codegen.hip.statement_text import Note, StatementText
 from genrw.codegen.hip.trust import Vetting
 from genrw.codegen.kernel_ir.build import build_kernel
 from genrw.codegen.kernel_ir.inlining import inlined
-from genrw.codegen.kernel_ir.kernel import Apply, Kernel, Variable
+from genrw.codegen.kernel_ir.kernel import Apply, Kernel, Variable, in_turns
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module
 from genrw.engine.language.cpp_expr import cpp_number
@@ -59,7 +59,8 @@ class Description:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A printed kernel and what launching it takes. `lds_bytes`: workgroup memory, of which the launch is to ask for
+    """A printed kernel and what launching it takes. A workgroup has `block` lanes; of a GPU, where waves may have work of their
+    own, it has `launched`. `lds_bytes`: workgroup memory, of which the launch is to ask for
     `dynamic_lds_bytes`. `waits`: the kernel itself waits for those before it, so it may be started while they end.
     `helpers`: the parts of the text that belong to operators and that kernels may share; `host_text`: the kernel for the
     CPU; `in_loops`: there it has loops over its lanes, several of which meet at barriers or in cross-lane operations."""
@@ -69,6 +70,7 @@ class KernelSource:
     arguments: tuple[Argument, ...]
     groups: int
     block: int
+    launched: int
     wave_size: int
     lds_bytes: int
     dynamic_lds_bytes: int
@@ -132,6 +134,7 @@ class _Printer:
             arguments,
             kernel.grid,
             kernel.block,
+            kernel.launched,
             kernel.wave,
             self._allocated_bytes() + self._spilled_bytes(),
             self._dynamic_bytes(),
@@ -147,7 +150,7 @@ class _Printer:
             "name": self.name,
             "target": self.kernel.target,
             "groups": self.kernel.grid,
-            "block": self.kernel.block,
+            "block": self.kernel.launched,
             "resident": self.kernel.resident,
             "waits": self._can("overlapping_launches"),
             "program": program.strip().split("\n") if program else [],
@@ -158,7 +161,7 @@ class _Printer:
 
     def _host_text(self, frame: Mapping[str, Any], parameters: Sequence[str]) -> str:
         """The kernel as loops over lanes, whose variables the caller keeps."""
-        loops = lane_loops(self.kernel.body, self.expressions, self.kernel.spills, self._is_dynamic())
+        loops = lane_loops(in_turns(self.kernel.body), self.expressions, self.kernel.spills, self._is_dynamic())
         return _rendered(frame, [f"{self.name}_lanes& {KEPT}", *parameters], loops.lines, loops.members)
 
     def _arguments(self) -> tuple[Argument, ...]:

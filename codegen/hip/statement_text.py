@@ -8,6 +8,7 @@ from genrw.codegen.hip.expression_text import SHARE_VARIABLE, ExpressionText, mo
 from genrw.codegen.kernel_ir.kernel import (
     Accumulate,
     Allocate,
+    Apart,
     Assign,
     Declare,
     Effect,
@@ -81,6 +82,12 @@ class StatementText:
                 yield from (INDENT * depth + head for head in self.loop_head(statement))
                 yield from self.lines(statement.body, depth + 1)
                 yield f"{INDENT * depth}}}"
+            case Apart(lanes, _, by_waves, by_lanes):
+                yield f"{INDENT * depth}if (gen::local_id() >= {lanes}) {{"
+                yield from self.lines(by_waves, depth + 1)
+                yield f"{INDENT * (depth + 1)}return;"
+                yield f"{INDENT * depth}}}"
+                yield from self.lines(by_lanes, depth)
             case IfStep(step, extent, body):
                 yield f"{INDENT * depth}if ({self._text(step)} < {extent}) {{"
                 yield from self.lines(body, depth + 1)

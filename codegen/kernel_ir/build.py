@@ -16,6 +16,7 @@ from genrw.codegen.kernel_ir.keeping import is_kept, may_inline
 from genrw.codegen.kernel_ir.kernel import (
     Accumulate,
     Allocate,
+    Apart,
     Apply,
     Argument,
     Buffer,
@@ -66,7 +67,7 @@ def build_kernel(module: Module, library: Library, context: Mapping[str, Any]) -
     variables.add_values(placement.nodes, is_kept)
     spills = _spills(placement, library, variables, held, block)
     buffers = _buffers(placement, library, variables, sum(_bytes(v, s.count) for v, s in spills.items()))
-    body = _Body(library, placement, variables, buffers).statements()
+    body = _Body(library, placement, variables, buffers, block).statements()
     return Kernel(
         module.target,
         arguments,
@@ -169,9 +170,10 @@ class _Body:
     """Writes the statements of a kernel. `after` holds what has to follow a node's statement, by its identity."""
 
     def __init__(
-        self, library: Library, placement: Placement, variables: Variables, buffers: Mapping[int, Buffer]
+        self, library: Library, placement: Placement, variables: Variables, buffers: Mapping[int, Buffer], block: int
     ) -> None:
         self.library, self.placement, self.variables, self.buffers = library, placement, variables, buffers
+        self.block = block
         self.expressions = Expressions(library, variables)
         self.shares = ShareLoops(library, placement, variables, self.expressions)
         self.accumulators: dict[int, Variable] = {}
@@ -204,7 +206,22 @@ class _Body:
         self.expressions.handed_on = ahead.handed_on
         first = self._first_steps(this, ahead)
         later = tuple(self._working_ahead(this, ahead, folds))
-        return [first, Loop(Walk.STEPS, this.extent, this.unroll, later, counter)]
+        in_turns = (first, Loop(Walk.STEPS, this.extent, this.unroll, later, counter))
+        return [self._apart(this, ahead, folds, in_turns)] if ahead.apart else [*in_turns]
+
+    def _apart(self, this: Pass, ahead: Ahead, folds: Sequence[Placed], in_turns: tuple[Statement, ...]) -> Statement:
+        """A loop over the steps for waves that fill memories, and one for lanes that use them."""
+        filled = self.variables.new(Variable(_STEP, "filled"))
+        with self.variables.at_step(this.leaf, filled, (*ahead.values, *ahead.effects), "filled"):
+            filling = (*self._slot(ahead.values), *self._slot(ahead.effects))
+        using = tuple(self._slot(ahead.others, folds))
+        return Apart(
+            self.block,
+            ahead.apart,
+            (Loop(Walk.STEPS, this.extent, this.unroll, filling, filled),),
+            (Loop(Walk.STEPS, this.extent, this.unroll, using, self.variables.of(this.leaf)),),
+            in_turns,
+        )
 
     def _first_steps(self, this: Pass, ahead: Ahead) -> Statement:
         """What has to be done before the loop, since it is always some steps ahead."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from genrw.codegen.kernel_ir.kernel import (
+    Apart,
     Apply,
     Expression,
     IfStep,
@@ -48,6 +49,9 @@ class _Inlining:
         if isinstance(statement, Let) and isinstance(statement.value, Apply) and self._goes(statement, statement.value):
             self.values[statement.variable] = statement.value
             return None
+        if isinstance(statement, Apart):
+            parts = map(self.body, (statement.by_waves, statement.by_lanes, statement.in_turns))
+            return Apart(statement.lanes, statement.waves, *parts)
         if isinstance(statement, Loop | IfStep):
             return replace(statement, body=self.body(statement.body))
         return statement

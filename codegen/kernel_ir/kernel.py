@@ -390,6 +390,27 @@ class IfStep(Statement):
         return self.body
 
 
+@dataclass(frozen=True, eq=False)
+class Apart(Statement):
+    """What some waves behind the workgroup's `lanes` do, and nothing else in the kernel, while these do the rest; and what lanes
+    do that are alone with all of it, in turns."""
+
+    lanes: int
+    waves: int
+    by_waves: tuple[Statement, ...]
+    by_lanes: tuple[Statement, ...]
+    in_turns: tuple[Statement, ...]
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        return (*self.by_waves, *self.by_lanes)
+
+
+def in_turns(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """A kernel's body as lanes do it that are alone."""
+    return tuple(s for one in body for s in (one.in_turns if isinstance(one, Apart) else (one,)))
+
+
 # ---- kernels
 
 
@@ -452,6 +473,11 @@ class Kernel:
     resident: int
     operators: tuple[str, ...]
     ranges: Mapping[int, Mapping[str, int]] = field(repr=False)
+
+    @property
+    def launched(self) -> int:
+        """How many lanes a workgroup has, those of waves with other work included."""
+        return self.block + self.wave * sum(s.waves for s in self.body if isinstance(s, Apart))
 
     @property
     def meets(self) -> bool:

@@ -10,6 +10,8 @@ from genrw.engine.library.library import Library
 
 AHEAD = "ahead"
 """The attribute by which memory says for how many steps ahead lanes fill it."""
+APART = "apart"
+"""The attribute by which memory says how many waves fill it that do nothing else."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +26,10 @@ class Filling:
 @dataclass(frozen=True)
 class Ahead:
     """The parts of a loop that fills memories so many `steps` ahead of time: the `values` of all `fillings`, in time all
-    `others`, several filled memories first."""
+    `others`, several filled memories first. `apart`: so many waves do the filling and nothing else."""
 
     steps: int
+    apart: int
     fillings: tuple[Filling, ...]
     values: tuple[Placed, ...]
     others: tuple[Placed, ...]
@@ -49,7 +52,7 @@ def ahead_of_time(items: Sequence[Placed], folds: Sequence[Placed]) -> Ahead | N
     filled = [p for p in items if dict(p.node.attributes).get(AHEAD, 0)]
     if not filled:
         return None
-    (steps,) = {p.node.attribute(AHEAD) for p in filled}
+    ((steps, apart),) = {(p.node.attribute(AHEAD), dict(p.node.attributes).get(APART, 0)) for p in filled}
     inside = {id(p) for p in items}
     fillings = [_filling(p, items, inside) for p in filled]
     early = {id(p) for filling in fillings for p in (*filling.values, *filling.effects)}
@@ -58,7 +61,7 @@ def ahead_of_time(items: Sequence[Placed], folds: Sequence[Placed]) -> Ahead | N
     values = tuple(p for p in items if id(p) in early and p.node.type.sort != "effect")
     first = filled if len(filled) > 1 else []  # so lanes have met for all memories before they use one
     others = [*first, *(p for p in items if id(p) in in_time and p not in first)]
-    return Ahead(steps, tuple(fillings), values, tuple(others))
+    return Ahead(steps, apart, tuple(fillings), values, tuple(others))
 
 
 def _filling(filled: Placed, items: Sequence[Placed], inside: set[int]) -> Filling:

@@ -9,6 +9,7 @@ from genrw.codegen.kernel_ir.inlining import inlined
 from genrw.codegen.kernel_ir.kernel import (
     Accumulate,
     Allocate,
+    Apart,
     Apply,
     Assign,
     Constant,
@@ -100,6 +101,11 @@ class _Printer:
             if statement.meeting is not Meeting.NOBODY:
                 head = f"{statement.meeting.value}: {head}"
             yield f"{_INDENT * depth}{head}"
+            if isinstance(statement, Apart):
+                yield from self.lines(statement.by_waves, depth + 1)
+                yield f"{_INDENT * depth}the other {statement.lanes} lanes"
+                yield from self.lines(statement.by_lanes, depth + 1)
+                continue
             yield from self.lines(statement.statements, depth + 1)
 
     def _head(self, statement: Statement) -> str:
@@ -128,6 +134,8 @@ class _Printer:
                 return self.expression(value)
             case Loop():
                 return self._loop(statement)
+            case Apart(waves=waves):
+                return f"{waves} more waves"
             case IfStep(step, extent):
                 return f"if {self.expression(step)} < {extent}"
             case _:

@@ -79,7 +79,7 @@ def _kernel(module: Module, kernel: Built, step: KernelLaunch, names: _Names) ->
         "name": source.name,
         "files": dict(kernel.files),
         "grid": [source.groups, 1, 1],
-        "block": [source.block, 1, 1],
+        "block": [source.launched, 1, 1],
         "lds_bytes": source.lds_bytes,
         "arguments": [_argument(a, step.places[a.parameter], names) for a in source.arguments],
         "scratch_buffers": [names.scratch(number) for number in _scratch(step)],
