@@ -3055,6 +3055,84 @@ GEN_DEVICE array<typename X::sum, Down * Across * X::sums> wave_product(
 #endif
 #endif
 
+#if GEN_HOST && GEN_LANE_LOOPS
+namespace host {
+
+// What each lane of the running wave gets when teams of lanes exchange what they hold.
+template <int Team, int Before, int Unit, class T, int N>
+struct turned_teams
+{
+    const lanes<array<T, N>>& values;
+
+    __attribute__((noinline)) void run(array<T, N>* results) const
+    {
+        for (int lane = first_lane(); lane < last_lane(); lane++)
+            for (int i = 0; i < N; i++) {
+                const int unit = i % Unit, from = i / Unit % Team, before = i / (Unit * Team) % Before, rest = i / (Unit * Team * Before);
+                results[lane][i] = values[lane / Team * Team + from][((rest * Team + lane % Team) * Before + before) * Unit + unit];
+            }
+    }
+};
+
+}  // namespace host
+
+template <int Team, int Before, int Unit, class T, int N>
+GEN_DEVICE host::turned_teams<Team, Before, Unit, T, N> team_turn(const lanes<array<T, N>>& values)
+{
+    return {values};
+}
+#elif !GEN_HOST
+namespace detail {
+
+// The word of the lane whose number differs in a bit.
+GEN_DEVICE uint32 word_across(uint32 word, int bit)
+{
+#if GEN_NVIDIA
+    return __shfl_xor_sync(0xffffffffu, word, bit);
+#else
+    return static_cast<uint32>(__builtin_amdgcn_ds_bpermute((lane_id() ^ bit) * 4, static_cast<int>(word)));
+#endif
+}
+
+}  // namespace detail
+
+/// The lanes of each team exchange what they hold, numbered by rest, Team, Before and Unit: lane t gets the parts t of all, units
+/// side by side. Bit by bit, a lane gives half of its parts for half of another lane's.
+template <int Team, int Before, int Unit, class T, int N>
+GEN_DEVICE array<T, N> team_turn(const array<T, N>& values)
+{
+    constexpr int words = Unit * static_cast<int>(sizeof(T)) / 4;
+    static_assert(words * 4 == Unit * static_cast<int>(sizeof(T)), "units are whole words");
+    const int number = lane_id() % Team;
+    array<T, N> result;
+    GEN_UNROLL
+    for (int group = 0; group < N / (Team * Unit); group++) {
+        const int first = group / Before * (Team * Before * Unit) + group % Before * Unit;
+        uint32 parts[Team][words];
+        GEN_UNROLL
+        for (int part = 0; part < Team; part++) detail::copy_bytes(parts[part], values.items + first + part * Before * Unit, words * 4);
+        GEN_UNROLL
+        for (int bit = 1; bit < Team; bit *= 2) {
+            const bool upper = number & bit;
+            GEN_UNROLL
+            for (int part = 0; part < Team; part++) {
+                if (part & bit) continue;
+                GEN_UNROLL
+                for (int word = 0; word < words; word++) {
+                    uint32 &low = parts[part][word], &high = parts[part | bit][word];
+                    const uint32 got = detail::word_across(upper ? low : high, bit);
+                    low = upper ? got : low;
+                    high = upper ? high : got;
+                }
+            }
+        }
+        GEN_UNROLL
+        for (int part = 0; part < Team; part++) detail::copy_bytes(result.items + (group * Team + part) * Unit, parts[part], words * 4);
+    }
+    return result;
+}
+#endif
+
 /// Of rows of so many elements, the eight chunks are exchanged by the number of the row.
 template <int Row, class I>
 GEN_DEVICE I exchange(I i)

@@ -128,7 +128,7 @@ class ExpressionText:
                 return self.text(expression)
 
     def _later(self, step: LaterStep) -> Text:
-        later = f"{self.names[step.counter]} + {step.by}"
+        later = f"{self.names[step.counter]} + {step.by}" if step.by else self.names[step.counter]
         return Text(later) if step.last is None else Text(f"gen::min({later}, {step.last})")
 
     def _about(self, node: Node) -> dict[str, Any]:

@@ -59,8 +59,8 @@ class Description:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A printed kernel and what launching it takes. A workgroup has `block` lanes; of a GPU, where waves may have work of their
-    own, it has `launched`. `lds_bytes`: workgroup memory, of which the launch is to ask for
+    """A printed kernel and what launching it takes: `groups` of `block` lanes. A GPU, where waves may have work of their own and
+    workgroups take turns, has `launched_groups` of `launched` lanes. `lds_bytes`: workgroup memory, of which the launch is to ask for
     `dynamic_lds_bytes`. `waits`: the kernel itself waits for those before it, so it may be started while they end.
     `helpers`: the parts of the text that belong to operators and that kernels may share; `host_text`: the kernel for the
     CPU; `in_loops`: there it has loops over its lanes, several of which meet at barriers or in cross-lane operations."""
@@ -69,6 +69,7 @@ class KernelSource:
     text: str
     arguments: tuple[Argument, ...]
     groups: int
+    launched_groups: int
     block: int
     launched: int
     wave_size: int
@@ -133,6 +134,7 @@ class _Printer:
             text,
             arguments,
             kernel.grid,
+            kernel.launched_groups,
             kernel.block,
             kernel.launched,
             kernel.wave,
@@ -149,7 +151,7 @@ class _Printer:
         return {
             "name": self.name,
             "target": self.kernel.target,
-            "groups": self.kernel.grid,
+            "groups": self.kernel.launched_groups,
             "block": self.kernel.launched,
             "resident": self.kernel.resident,
             "waits": self._can("overlapping_launches"),

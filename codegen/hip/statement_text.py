@@ -20,6 +20,7 @@ from genrw.codegen.kernel_ir.kernel import (
     Spill,
     Start,
     Statement,
+    Turns,
     Update,
     Variable,
     Walk,
@@ -82,6 +83,10 @@ class StatementText:
                 yield from (INDENT * depth + head for head in self.loop_head(statement))
                 yield from self.lines(statement.body, depth + 1)
                 yield f"{INDENT * depth}}}"
+            case Turns():
+                yield f"{INDENT * depth}{self.turns_head(statement)}"
+                yield from self.lines(statement.body, depth + 1)
+                yield f"{INDENT * depth}}}"
             case Apart(lanes, _, by_waves, by_lanes):
                 yield f"{INDENT * depth}if (gen::local_id() >= {lanes}) {{"
                 yield from self.lines(by_waves, depth + 1)
@@ -110,6 +115,15 @@ class StatementText:
         name = self._name(loop.counter)
         unrolled = {0: ["GEN_UNROLL"], 1: []}.get(loop.unroll, [f"GEN_UNROLL_BY({loop.unroll})"])
         return [*unrolled, f"for (int {name} = 0; {name} < {loop.extent}; ++{name}) {{"]
+
+    def turns_head(self, turns: Turns) -> str:
+        """The line before what is done in turns."""
+        group, start = self._name(turns.group.variable), self._text(turns.group.value)
+        numbers, counts = f"{group} = {start}", f"{group} += {turns.launched}"
+        if turns.number is not None:
+            number = self._name(turns.number.variable)
+            numbers, counts = f"{numbers}, {number} = {self._text(turns.number.value)}", f"{counts}, ++{number}"
+        return f"for (int {numbers}; {group} < {turns.groups}; {counts}) {{"
 
     def value_of(self, statement: Let) -> str:
         """The text of a variable's value."""

@@ -46,6 +46,7 @@ from genrw.codegen.kernel_ir.ranges import index_ranges
 from genrw.codegen.kernel_ir.recompute import recomputed
 from genrw.codegen.kernel_ir.share_loops import ShareLoops
 from genrw.codegen.kernel_ir.spill import choose_rest
+from genrw.codegen.kernel_ir.turns import taking_turns
 from genrw.codegen.kernel_ir.variables import Variables
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module, Node
@@ -67,7 +68,9 @@ def build_kernel(module: Module, library: Library, context: Mapping[str, Any]) -
     variables.add_values(placement.nodes, is_kept)
     spills = _spills(placement, library, variables, held, block)
     buffers = _buffers(placement, library, variables, sum(_bytes(v, s.count) for v, s in spills.items()))
+    grid = library.launch_entry(module.schedule, "grid", 1)
     body = _Body(library, placement, variables, buffers, block).statements()
+    body = taking_turns(body, library, grid, library.launch_entry(module.schedule, "launched", 0))
     return Kernel(
         module.target,
         arguments,
@@ -76,7 +79,7 @@ def build_kernel(module: Module, library: Library, context: Mapping[str, Any]) -
         tuple(buffers.values()),
         spills,
         body,
-        library.launch_entry(module.schedule, "grid", 1),
+        grid,
         block,
         int(context["target"].member("wave_size")),
         resident,
@@ -227,7 +230,14 @@ class _Body:
         """What has to be done before the loop, since it is always some steps ahead."""
         early = self.variables.new(Variable(_STEP, "early"))
         with self.variables.at_step(this.leaf, early, (*ahead.values, *ahead.effects), "early"):
-            body = (*self._slot(ahead.values), *self._slot(ahead.effects))
+            values = self._slot(ahead.values)
+            if ahead.steps <= this.extent:
+                body = (*values, *self._slot(ahead.effects))
+            else:  # memory is filled for no more steps than there are
+                meetings = [s for s in values if s.meeting is not Meeting.NOBODY]
+                writes, others = self._writes(ahead.effects)
+                filled = (*(s for s in values if s not in meetings), *self._slot(writes))
+                body = (*meetings, IfStep(LaterStep(early, 0), this.extent, filled), *self._slot(others))
         return Loop(Walk.FIRST_STEPS, ahead.steps, 0, body, early)
 
     def _working_ahead(self, this: Pass, ahead: Ahead, folds: Sequence[Placed]) -> list[Statement]:
@@ -249,9 +259,13 @@ class _Body:
 
     def _filled_later(self, step: LaterStep, extent: int, filling: Filling) -> list[Statement]:
         """What fills a memory for a later step, if there is one."""
-        writes = [p for p in filling.effects if self.library.role(p.node.op) == "write"]
-        others = [p for p in filling.effects if p not in writes]
+        writes, others = self._writes(filling.effects)
         return [IfStep(step, extent, tuple(self._slot(writes))), *self._slot(others)]
+
+    def _writes(self, effects: Sequence[Placed]) -> tuple[list[Placed], list[Placed]]:
+        """Effects that write memory, and others."""
+        writes = [p for p in effects if self.library.role(p.node.op) == "write"]
+        return writes, [p for p in effects if p not in writes]
 
     def _loading_early(
         self, this: Pass, early: Early, folds: Sequence[Placed]

@@ -18,6 +18,7 @@ from genrw.codegen.kernel_ir.kernel import (
     Let,
     Loop,
     Statement,
+    Turns,
     Use,
     Variable,
 )
@@ -52,7 +53,7 @@ class _Inlining:
         if isinstance(statement, Apart):
             parts = map(self.body, (statement.by_waves, statement.by_lanes, statement.in_turns))
             return Apart(statement.lanes, statement.waves, *parts)
-        if isinstance(statement, Loop | IfStep):
+        if isinstance(statement, Loop | IfStep | Turns):
             return replace(statement, body=self.body(statement.body))
         return statement
 

@@ -31,7 +31,7 @@ def may_inline(item: Placed, library: Library, handed_on: Set[int]) -> Inline:
     """May the value be written into its user, without a variable?"""
     node, role = item.node, library.role(item.node.op)
     meets = any(_is_met(u, library) for u in item.users)
-    if id(item) in handed_on or is_step(node, library) or meets:
+    if id(item) in handed_on or is_step(node, library) or meets or role == "turn":
         return Inline.NO
     if role in ("read", "sync", "fold", "alloc") or item.folds_loop or len(item.users) != 1:
         return Inline.ALWAYS if role == "index_leaf" and not item.wide else Inline.NO

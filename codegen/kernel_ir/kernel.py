@@ -406,6 +406,22 @@ class Apart(Statement):
         return (*self.by_waves, *self.by_lanes)
 
 
+@dataclass(frozen=True, eq=False)
+class Turns(Statement):
+    """What `launched` workgroups do for all `groups`, one after the other: `group` declares whose work it is, `number` how much was
+    done before."""
+
+    group: Let
+    number: Let | None
+    groups: int
+    launched: int
+    body: tuple[Statement, ...]
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        return self.body
+
+
 def in_turns(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
     """A kernel's body as lanes do it that are alone."""
     return tuple(s for one in body for s in (one.in_turns if isinstance(one, Apart) else (one,)))
@@ -478,6 +494,11 @@ class Kernel:
     def launched(self) -> int:
         """How many lanes a workgroup has, those of waves with other work included."""
         return self.block + self.wave * sum(s.waves for s in self.body if isinstance(s, Apart))
+
+    @property
+    def launched_groups(self) -> int:
+        """How many workgroups a launch has."""
+        return next((s.launched for s in walk(self.body) if isinstance(s, Turns)), self.grid)
 
     @property
     def meets(self) -> bool:

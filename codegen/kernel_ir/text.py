@@ -28,6 +28,7 @@ from genrw.codegen.kernel_ir.kernel import (
     Start,
     Statement,
     Step,
+    Turns,
     Update,
     Use,
     ValueType,
@@ -134,6 +135,8 @@ class _Printer:
                 return self.expression(value)
             case Loop():
                 return self._loop(statement)
+            case Turns(group, _, groups, launched):
+                return f"for {self.names[group.variable]} in {groups}, {launched} of them at a time"
             case Apart(waves=waves):
                 return f"{waves} more waves"
             case IfStep(step, extent):

@@ -107,7 +107,7 @@ class CudaRuntime(GpuRuntime):
         described = {i: self._describing(a) for i, a in enumerate(kernel.arguments) if a.described is not None}
         parameters = Parameters(len(kernel.arguments), described)
         launch, shapes = self._driver.cuLaunchKernelEx, self._shape
-        groups, block, lds, waits = kernel.groups, kernel.launched, kernel.dynamic_lds_bytes, kernel.waits
+        groups, block, lds, waits = kernel.launched_groups, kernel.launched, kernel.dynamic_lds_bytes, kernel.waits
 
         def start(pointers: Sequence[int], stream: int) -> None:
             shape = shapes(groups, block, lds, waits, stream)

@@ -98,7 +98,7 @@ class HipRuntime(GpuRuntime):
 
     def launcher(self, function: Any, kernel: KernelSource) -> Launcher:
         parameters, launch = Parameters(len(kernel.arguments)), self._hip.hipModuleLaunchKernel
-        groups, block, lds = kernel.groups, kernel.launched, kernel.dynamic_lds_bytes
+        groups, block, lds = kernel.launched_groups, kernel.launched, kernel.dynamic_lds_bytes
 
         def start(pointers: Sequence[int], stream: int) -> None:
             def begin(at: int) -> None:

@@ -78,7 +78,7 @@ def _kernel(module: Module, kernel: Built, step: KernelLaunch, names: _Names) ->
     return {
         "name": source.name,
         "files": dict(kernel.files),
-        "grid": [source.groups, 1, 1],
+        "grid": [source.launched_groups, 1, 1],
         "block": [source.launched, 1, 1],
         "lds_bytes": source.lds_bytes,
         "arguments": [_argument(a, step.places[a.parameter], names) for a in source.arguments],

@@ -75,7 +75,7 @@ class LaneProgram:
     def _launch(self) -> tuple[int, int]:
         """How many workgroups there are, and how many to evaluate at a time."""
         for node in self.nodes:
-            if self.library.role(node.op) == "index_leaf" and not node.operands:
+            if self.library.role(node.op) in ("index_leaf", "turn") and not node.operands:
                 self.evaluator.value(node, ())
         groups, *rest = self.lanes.extents
         groups = self.library.launch_entry(self.module.schedule, "grid", groups)

@@ -159,6 +159,16 @@ class Lanes:
         """Each element of `parts` lanes that stand equally far apart folded; all lanes get their element's result."""
         return self._among_lanes(op, x, parts, LANES)
 
+    def team_turn(self, x: Value, team: int, before: int, unit: int) -> Array:
+        """What the lanes of each team hold, of which lane t gets the parts numbered t of all, side by side."""
+        if not isinstance(x, Array):
+            raise Misuse(f"`team_turn` takes what lanes hold, not {describe(x)}")
+        groups, lanes, steps, share = x.values.shape
+        values = np.broadcast_to(x.values, (groups, max(lanes, team), steps, share))
+        parts = values.reshape(groups, -1, team, steps, share // (team * before * unit), team, before, unit)
+        turned = parts.transpose(0, 1, 5, 3, 4, 6, 2, 7)
+        return Array(turned.reshape(groups, max(lanes, team), steps, share), x.dtype)
+
     def _among_lanes(self, op: str, x: Value, count: int, axis: int) -> Value:
         """The values of `count` lanes of a block folded: of neighbours along axis LANES + 1, of lanes that stand equally
         far apart along LANES."""
@@ -301,6 +311,8 @@ def lane_functions(lanes: Lanes) -> dict[str, Function]:
             "One value of each of so many neighbouring lanes folded; all of them get the result."),
         declare("block_reduce(op: string, x: any, waves: int) -> any", lanes.block_reduce,
             "One value of each of the workgroup's waves folded; all lanes get the result."),
+        declare("team_turn(x: any, team: int, before: int, unit: int) -> any", lanes.team_turn,
+            "What lanes hold, numbered by rest, team, before and unit, turned within each team: lane t of a team gets the parts t of all lanes of its team."),
         declare("parts_reduce(op: string, x: any, parts: int) -> any", lanes.parts_reduce,
             "Each element of so many lanes, which stand equally far apart, folded; all of them get the result."),
     )

@@ -47,6 +47,7 @@ ROLES = {
     "argument": "a tensor as the launcher describes it to the kernel, an argument besides its address",
     "sync": "needs all lanes of a wave or block to reach it together; no other operator's text has lanes meet",
     "index_leaf": "an index that depends on which lane, wave or group runs, or on a loop's step",
+    "turn": "where a workgroup is that takes several's work in turns: whose turn it is, or how many it has taken",
     "kernel": "stands for a whole kernel; its attributes are the kernel's schedule",
     "boundary": "where a program meets its surroundings: inputs, constants, results, calls",
 }
@@ -65,7 +66,8 @@ PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "argument": (("operand",), ("attribute",), ("attribute",), ("attribute",)),
     "sync": (("wave", "block"), ("waiting",)),
     "index_leaf": (("attribute",),) * 4,
-    "kernel": (("attribute",),) * 5,
+    "turn": (("group", "number"),),
+    "kernel": (("attribute",),) * 6,
     "boundary": (("input", "constant", "scalar", "number", "result", "effects", "call"), ("kernel",)),
 }
 """What the parts of a role may be, in order: an operand, an attribute, or one of some words."""
@@ -78,15 +80,17 @@ LEAST_PARTS = {
     "read": 2,
     "write": 2,
     "argument": 4,
+    "turn": 1,
     "sync": 1,
     "boundary": 1,
 }
 """How many parts of a role have to be named."""
 NOWHERE = "nowhere"
 """What stands for no stage where an operator says at which it may be."""
-KERNEL_PARTS = ("block", "grid", "steps", "held", "resident")
+KERNEL_PARTS = ("block", "grid", "steps", "held", "resident", "launched")
 """What the parts of a kernel's role are, in order: a workgroup's lanes, the workgroups, the steps of the loop over a row, the
-elements of a share that registers hold (0: all), and the workgroups that a unit is to have room for (0: any number)."""
+elements of a share that registers hold (0: all), the workgroups that a unit is to have room for (0: any number), and those that
+are launched, if each may take the work of several in turn (0: all are)."""
 ARGUMENT_PARTS = ("tensor", "offset", "box", "swizzle")
 """What the parts of an argument's role are, in order: the tensor that is described, how many elements behind its first one the
 description begins, the lengths of the boxes that are copied at a time, and the bytes of the rows whose chunks are exchanged there."""
