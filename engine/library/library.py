@@ -56,7 +56,7 @@ ROLES = {
 PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "spread": (("operand",),),
     "fold": (("operand",), ("operand", "in_place"), ("in_place",)),
-    "index_map": (("operand",), ("scattered",), ("attribute",)),
+    "index_map": (("operand",), ("scattered", "in_order"), ("attribute",)),
     "element": (("operand",), ("operand",)),
     "made": (("operand",), ("operand",)),
     "place": (("element", "in_row", "elsewhere", "held"),),

@@ -144,7 +144,7 @@ def _stored(node: Node) -> Node:
 
 
 SPACE_MEMBERS = frozenset(
-    {"views", "view_types", "sum_type", "folding", "inner_views", "inner_axes", "inner_n"}
+    {"views", "view_types", "view_layouts", "sum_type", "folding", "inner_views", "inner_axes", "inner_n"}
     | {
         "lens",
         "axes",
@@ -173,7 +173,8 @@ def space_record(module: Module, library: Library) -> LazyRecord:
     not kept; `scattered`, the operators whose neighbouring results lie apart in their operands; `turned`, the axis along
     which neighbours lie together there, -1 without such operators or with rows; `item`, the bytes of
     the smallest element type read or written, `wide` those of the largest; `views`, the shapes of what the only fold
-    multiplies before it adds up, `view_types`, their element types, and `sum_type`, that of its result; `inner_views`, the shapes
+    multiplies before it adds up, `view_types`, their element types, `view_layouts`, how they lie in memory ([lens, strides], [] where
+    that is no layout), and `sum_type`, that of its result; `inner_views`, the shapes
     of what the fold multiplies whose results that one combines, `inner_axes`, the axes that it folds, and `inner_n`, how many
     elements it folds to one (0 without such a fold); `min_stride`, the least distance of
     neighbours along a row in any parameter; `fast`, whether the last axis longer than 1 is part of the row.
@@ -205,6 +206,7 @@ def space_record(module: Module, library: Library) -> LazyRecord:
             "operations": lambda: _count(module, library, "pointwise"),
             "views": lambda: tuple(view.type.lens for view in _views(module, library)),
             "view_types": lambda: tuple(view.type.dtype for view in _views(module, library)),
+            "view_layouts": lambda: tuple(_layout_in_memory(view, library) for view in _views(module, library)),
             "sum_type": lambda: next((fold.type.dtype for fold in _folds_of_views(module, library)), ""),
             "inner_views": lambda: tuple(view.type.lens for fold in inner() for view in folded_operands(fold, library)),
             "inner_axes": lambda: tuple(a for fold in inner() for a in fold_axes(fold, library)),
@@ -294,6 +296,26 @@ def _layout(node: Node, library: Library) -> tuple[tuple[int, ...], tuple[int, .
     operand, order = node.operands[library.part(node.op, 0)], node.attribute(parts[2])
     packed = packed_strides(operand.type.lens)
     return tuple(operand.type.lens[d] for d in order), tuple(packed[d] for d in order)
+
+
+def _layout_in_memory(node: Node, library: Library) -> tuple[()] | tuple[tuple[int, ...], tuple[int, ...]]:
+    """Where the elements of what operators have made of a parameter, in turn, lie in its memory: lengths and strides; nothing
+    where they do not say so."""
+    if node.op == library.boundary("input").name:
+        return node.type.lens, node.type.layout
+    operator = library.operator(node.op)
+    parts = operator.decl.role_parts
+    if operator.role != "index_map" or len(parts) < 2:
+        return ()
+    operand = node.operands[library.part(node.op, 0)]
+    inner = _layout_in_memory(operand, library)
+    if not inner or "in_order" in parts:
+        return inner
+    pieces = pieces_of(*inner, operand.type.lens)
+    if len(parts) < 3 or len(pieces) != len(operand.type.lens):
+        return ()
+    moved = [pieces[d] for d in node.attribute(parts[2])]
+    return tuple(n for lens, _ in moved for n in lens), tuple(s for _, strides in moved for s in strides)
 
 
 def _turned(module: Module, lens: tuple[int, ...], library: Library) -> int:
