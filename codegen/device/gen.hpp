@@ -2060,19 +2060,44 @@ GEN_DEVICE constexpr bool within(I i, N n)
     return i >= 0 && i < n;
 }
 
+/// The element of an array at an index. Where the index has 32 bits, the array is no longer than 4 GiB: an AMD GPU then takes
+/// an offset of 32 bits beside the array's address, which all lanes share.
+template <class T, class I>
+GEN_DEVICE T* element_at(T* p, I index)
+{
+#if GEN_AMD
+    if constexpr (sizeof(I) == sizeof(unsigned)) {
+        const unsigned offset = static_cast<unsigned>(index) * static_cast<unsigned>(sizeof(T));
+        return reinterpret_cast<T*>(const_cast<char*>(reinterpret_cast<const char*>(p)) + offset);
+    }
+#endif
+    return p + index;
+}
+
+/// Indices into a longer array.
+GEN_DEVICE int64 far(int64 index) { return index; }
+template <class I, int Size>
+GEN_DEVICE array<int64, Size> far(const array<I, Size>& indices)
+{
+    array<int64, Size> result;
+    GEN_UNROLL
+    for (int i = 0; i < Size; i++) result[i] = indices[i];
+    return result;
+}
+
 /// N consecutive elements from p[i] on, in accesses of up to 16 bytes. p + i is aligned to them.
 template <int N, class T, class I>
 GEN_DEVICE array<T, N> vec_load(const T* p, I i)
 {
     array<T, N> result;
-    detail::read_vector<N>(result.items, p + i);
+    detail::read_vector<N>(result.items, element_at(p, i));
     return result;
 }
 
 template <int N, class T, class I>
 GEN_DEVICE void vec_store(T* p, I i, const array<T, N>& values)
 {
-    detail::write_vector<N>(p + i, values.items);
+    detail::write_vector<N>(element_at(p, i), values.items);
 }
 
 namespace detail {
@@ -2122,7 +2147,7 @@ GEN_DEVICE array<T, Size> load_chunks(const T* p, P places)
     array<T, Size> result;
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++)
-        read_vector<Vector>(result.items + chunk * Vector, p + places[chunk]);
+        read_vector<Vector>(result.items + chunk * Vector, element_at(p, places[chunk]));
     return result;
 }
 
@@ -2140,14 +2165,14 @@ GEN_DEVICE array<T, Size> load_chunks(const T* p, P places, J first, L limit, T 
     for (int chunk = 0; chunk < Size / Vector; chunk++) {
         const bool ok = first + chunk * Step < limit;
         array<T, Vector> values;
-        read_vector<Vector>(values.items, p + (ok ? places[chunk] : typename P::index{0}));
+        read_vector<Vector>(values.items, element_at(p, ok ? places[chunk] : typename P::index{0}));
         GEN_UNROLL
         for (int i = 0; i < Vector; i++) result[chunk * Vector + i] = choose(ok, values[i], fill);
     }
 #else
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++)
-        if (first + chunk * Step < limit) read_vector<Vector>(result.items + chunk * Vector, p + places[chunk]);
+        if (first + chunk * Step < limit) read_vector<Vector>(result.items + chunk * Vector, element_at(p, places[chunk]));
 #endif
     return result;
 }
@@ -2159,7 +2184,7 @@ GEN_DEVICE void store_chunks(T* p, P places, const array<T, Size>& values)
     static_assert(Size % Vector == 0, "a store takes whole chunks");
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++)
-        write_vector<Vector>(p + places[chunk], values.items + chunk * Vector);
+        write_vector<Vector>(element_at(p, places[chunk]), values.items + chunk * Vector);
 }
 
 /// The same where chunk j is written only if first + j * Step < limit.
@@ -2169,7 +2194,7 @@ GEN_DEVICE void store_chunks(T* p, P places, const array<T, Size>& values, J fir
     static_assert(Size % Vector == 0, "a store takes whole chunks");
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++)
-        if (first + chunk * Step < limit) write_vector<Vector>(p + places[chunk], values.items + chunk * Vector);
+        if (first + chunk * Step < limit) write_vector<Vector>(element_at(p, places[chunk]), values.items + chunk * Vector);
 }
 
 }  // namespace detail
@@ -2256,7 +2281,8 @@ GEN_DEVICE array<T, Size> chunks_load(const T* p, const P& at, const B& ok, deta
 #if GEN_AMD
         // Without a branch for each chunk, as above.
         array<T, Vector> values;
-        detail::read_vector<Vector>(values.items, p + (exists ? detail::of_chunk(at, chunk) : 0));
+        const auto place = detail::of_chunk(at, chunk);
+        detail::read_vector<Vector>(values.items, element_at(p, exists ? place : decltype(place){0}));
         GEN_UNROLL
         for (int i = 0; i < Vector; i++) result[chunk * Vector + i] = choose(exists, values[i], fill);
 #else
@@ -2311,7 +2337,7 @@ GEN_DEVICE array<T, Size> row_load(const T* p, I base, J first, L limit, E end, 
 #if GEN_AMD
         // Without a branch for each chunk, as in load_chunks.
         array<T, Vector> values;
-        detail::read_vector<Vector>(values.items, p + (whole ? base + at : static_cast<I>(0)));
+        detail::read_vector<Vector>(values.items, element_at(p, whole ? base + at : static_cast<I>(0)));
         GEN_UNROLL
         for (int i = 0; i < Vector; i++) result[chunk * Vector + i] = detail::choose(whole, values[i], fill);
 #else
@@ -2330,7 +2356,7 @@ GEN_DEVICE array<T, Size> row_load(const T* p, I base, J first, L limit, E end, 
         GEN_UNROLL
         for (int i = Within * Vector; i < Size; i++) {
             const int chunk = i / Vector * Stride, at = chunk + i % Vector;
-            if (base + chunk + Vector > end && within(first + at, limit)) result[i] = p[base + at];
+            if (base + chunk + Vector > end && within(first + at, limit)) result[i] = *element_at(p, base + at);
         }
     }
     return result;
@@ -2343,11 +2369,11 @@ GEN_DEVICE void row_store(T* p, I base, const array<T, Size>& values, int chunk,
     static_assert(Size % Vector == 0 && Stride >= Vector, "a row is written in whole chunks, one behind the other");
     const int at = chunk * Stride;
     if ((chunk > 0 || first >= 0) && (chunk < Within || first + at + Vector <= limit)) {
-        detail::write_vector<Vector>(p + base + at, values.items + chunk * Vector);
+        detail::write_vector<Vector>(element_at(p, base + at), values.items + chunk * Vector);
     } else {
         GEN_UNROLL
         for (int i = 0; i < Vector; i++)
-            if (within(first + at + i, limit)) p[base + at + i] = values[chunk * Vector + i];
+            if (within(first + at + i, limit)) *element_at(p, base + at + i) = values[chunk * Vector + i];
     }
 }
 
@@ -2469,7 +2495,7 @@ GEN_DEVICE array<T, Size> whole(const kept<T, Size, Held, Lanes>& elements)
 template <class T, class I>
 GEN_DEVICE T load_if(const T* p, I i, bool ok, detail::as_given<T> fill)
 {
-    return ok ? p[i] : fill;
+    return ok ? *element_at(p, i) : fill;
 }
 
 /// p[i], or `fill` where i is negative.

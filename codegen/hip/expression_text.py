@@ -36,6 +36,8 @@ from genrw.grammar.rw_tree import PRECEDENCES
 SHARE_VARIABLE = "i"
 """The counter of loops over a share."""
 _INDICES = {"int32": "int", "int64": "long long"}
+_NEAR = 1 << 32
+"""Bytes of the longest array for which the device header takes an index of 32 bits."""
 
 
 class Text(str):
@@ -161,10 +163,11 @@ class ExpressionText:
             return self._from_meaning(operator, apply)
         # Text that binds like an atom is a call or a subscript, whose operands need no parentheses.
         outer = "cond" if operator.decl.precedence in (None, "atom") else operator.decl.precedence
+        far = self._far_index(node)
         env = {
             **self._attribute_texts(node),
             **{
-                operator.operand(i).name: self._typed(o, operator, outer)
+                operator.operand(i).name: self._typed(o, operator, outer) if i != far else self._far(o)
                 for i, o in enumerate(apply.operands)
                 if operator.variadic is None or i < len(operator.fixed)
             },
@@ -178,6 +181,19 @@ class ExpressionText:
         if self.vetting is not None:
             self.vetting.emitted(operator.decl, text, self.allowed)
         return _rounded(operator, node, text)
+
+    def _far_index(self, node: Node) -> int | None:
+        """The operand that is an index into an array whose bytes take more than 32 bits to count; None if none is."""
+        if self.library.role(node.op) not in ("read", "write"):
+            return None
+        memory = node.operands[self.library.part(node.op, 0)].type
+        if memory.sort != "tensor" or memory.span * DTYPES[memory.dtype].itemsize <= _NEAR:
+            return None
+        return self.library.part(node.op, 1)
+
+    def _far(self, index: Expression) -> Text:
+        text = self.operand(index, "cond")
+        return Text(f"gen::far({text})", "atom", text.about)
 
     def _spill_texts(self, result: Variable | None) -> dict[str, str]:
         """What a read says of elements that registers do not hold: how many they do hold, and where the others go."""

@@ -39,6 +39,13 @@ class Type:
         return packed_strides(self.lens) if self.strides is None else self.strides
 
     @property
+    def span(self) -> int:
+        """The elements of memory from a tensor's first one to its last, those between rows included."""
+        if not self.elements:
+            return 0
+        return 1 + sum((length - 1) * stride for length, stride in zip(self.lens, self.layout, strict=True))
+
+    @property
     def described_as(self) -> str:
         """What a value of the type is, as messages say it."""
         return f"{'an' if self.sort[0] in 'aei' else 'a'} {self.sort}"
