@@ -780,8 +780,12 @@ GEN_DEVICE void await_earlier_kernels()
 #endif
 }
 
-GEN_DEVICE int global_id() { return workgroup_id() * workgroup_size() + local_id(); }
-GEN_DEVICE int64 global_id64() { return static_cast<int64>(workgroup_id()) * workgroup_size() + local_id(); }
+/// The lane's number in the launch. If workgroups are said to have `Block` lanes, their size is not loaded from memory.
+template <int Block = 0>
+GEN_DEVICE int global_id()
+{
+    return workgroup_id() * (Block > 0 ? Block : workgroup_size()) + local_id();
+}
 
 /// The lane's number in its wave.
 GEN_DEVICE int lane_id() { return local_id() % GEN_WAVE_SIZE; }

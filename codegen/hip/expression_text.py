@@ -175,6 +175,7 @@ class ExpressionText:
             "type": cpp_type(node.type.dtype) if node.type.dtype else "",
             "share": SHARE_VARIABLE,
             "target": self.target,
+            "block": self.kernel.block,
             **self._spill_texts(apply.result),
         }
         text = Text(emit_text(operator.decl, env), operator.decl.precedence or "atom")

@@ -27,7 +27,7 @@ _ALLOWED = (
 )
 """All that stands in a template that is nothing but text, holes and choices."""
 _LONGEST = 1 << 16
-GIVEN = ("result", "type", "share", "held", "rest", "target")
+GIVEN = ("result", "type", "share", "held", "rest", "target", "block")
 """What templates may name besides operands and attributes: the value's name and type, the loop's variable, the target."""
 MEMBERS = ("size", "lens", "type", "elements", "lo", "hi", "pow2")
 """What templates may ask of an operand."""

@@ -42,7 +42,7 @@ GEN_KERNEL(64) types(const float* __restrict__ x, float* __restrict__ y)
 }}
 GEN_KERNEL(64) vectors(const gen::half* __restrict__ x, gen::bf16* __restrict__ y, gen::int64 n)
 {{
-    const gen::int64 first = gen::global_id64() * 8;
+    const gen::int64 first = gen::int64(gen::global_id()) * 8;
     const auto v = gen::strided_load<16, 512, 8>(x, first, first, n, gen::half(0.0f));
     gen::array<gen::bf16, 16> out;
     GEN_UNROLL

@@ -262,7 +262,7 @@ def test_ids(in_loops: bool) -> None:
         plain("at[3] = gen::lane_id();"),
         plain("at[4] = gen::wave_id();"),
         plain("at[5] = gen::global_id();"),
-        plain("at[6] = gen::global_id64() == gen::global_id();"),
+        plain("at[6] = gen::global_id<96>() == gen::global_id();"),
         plain("at[7] = gen::lane_reduce<total>(gen::array<int, 5>{1, 2, 3, 4, gen::local_id()});"),
     ]
     total = """

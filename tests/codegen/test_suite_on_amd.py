@@ -21,6 +21,8 @@ NARROW = {
     "variance_f32_4097x8191": "the ends of misaligned rows",
 }
 _LOAD = re.compile(r"\b(?:global|flat|buffer)_load_(\w+)")
+_ACCESS = re.compile(r"\bglobal_(?:load|store)_\w+ (.*)")
+_SHARED_ADDRESS = re.compile(r"\bs\[\d+:\d+\]")
 _ROOM = 512 // 5 // 8 * 8
 """Registers of a lane: they leave room for five waves of eight on each SIMD of CDNA, for all sixteen of RDNA."""
 _MANY_REGISTERS = {
@@ -67,6 +69,11 @@ def test_the_suite(arch: str) -> None:
     assert {c.case for c in compiled if c.report.vgprs > _ROOM} <= _MANY_REGISTERS.keys()
     assert all(c.report.vgprs <= 2 * _ROOM for c in compiled)
     assert {c.case for c in compiled if set(_LOAD.findall(c.assembly)) - _WIDEST} == set(NARROW)
+    # Scalar registers hold an address that all lanes share; a lane adds an offset of 32 bits.
+    accesses = [operands for c in compiled for operands in _ACCESS.findall(c.assembly)]
+    assert sum(bool(_SHARED_ADDRESS.search(operands)) for operands in accesses) >= 0.75 * len(accesses)
+    # What kernels know of their launch, they do not load.
+    assert not any("gen::global_id()" in c.source.text for c in compiled)
     for c in compiled:
         assert c.case not in _PAIRS or re.search(rf"\b{_PAIRS[c.case]}\b", c.assembly), c.case
         if "dpp_reduce" in c.source.text and c.report.wavefront_size == 64:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from stages import assert_right, body
 from support import load
 
@@ -12,11 +13,11 @@ def test_pointwise_kernel() -> None:
     """Each value has a name, those of the program theirs."""
     text = "x = @param:x -> {256}\ny = @param:y -> {256}\ns = add(x, y)\nr = mul(s, s)\n@return(r)"
     assert body(load(text, schedule=ONE_LANE)) == [
-        "const float x_in = x[gen::global_id()];",
-        "const float y_in = y[gen::global_id()];",
+        "const float x_in = x[gen::global_id<256>()];",
+        "const float y_in = y[gen::global_id<256>()];",
         "const float s = x_in + y_in;",
         "const float r = s * s;",
-        "z_output[gen::global_id()] = r;",
+        "z_output[gen::global_id<256>()] = r;",
     ]
     assert_right(text, schedule=ONE_LANE)
 
@@ -40,9 +41,24 @@ def test_index_transform_kernel() -> None:
     """A pad is a comparison: memory is touched where the element exists."""
     text = "x = @param:x -> {8}\np = pad[pads={2, 2}](x)\nr = relu(p)\n@return(r)"
     lines = body(load(text, schedule=ONE_LANE))
-    assert any("gen::global_id() >= 2 && gen::global_id() < 10" in line for line in lines)
-    assert any("x[gen::global_id() - 2]" in line and ": 0.0f" in line for line in lines)
+    assert any("gen::global_id<256>() >= 2 && gen::global_id<256>() < 10" in line for line in lines)
+    assert any("x[gen::global_id<256>() - 2]" in line and ": 0.0f" in line for line in lines)
     assert_right(text, schedule=ONE_LANE)
+
+
+@pytest.mark.parametrize(("length", "far"), [(1 << 30, False), ((1 << 30) + 4, True)])
+def test_indices_into_long_arrays(length: int, far: bool) -> None:
+    """An array whose bytes 32 bits do not count takes indices of 64 bits, one that it is shorter than takes its own."""
+    text = f"x = @param:x -> {{{length}}}\nb = @param:b -> {{1}}\ny = add(x, b)\n@return(y)"
+    lines = "\n".join(body(load(text)))
+    assert ("(x, gen::far(base)" in lines, "(z_output, gen::far(base)" in lines) == (far, far)
+    assert "b[gen::far" not in lines
+
+
+def test_rows_of_long_arrays() -> None:
+    """What lies between rows counts as well."""
+    text = "x = @param:x -> {2, 4}, {1100000000, 1}\ny = relu(x)\n@return(y)"
+    assert any("gen::far(" in line and "x" in line for line in body(load(text, schedule=ONE_LANE)))
 
 
 def test_kernel_signature() -> None:

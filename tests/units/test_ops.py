@@ -54,7 +54,7 @@ def test_load_and_store() -> None:
     )
     assert written(text, x=X).tolist() == X.tolist()
     assert (only(load(text), "load").type.sort, only(load(text), "store").type.sort) == ("scalar", "effect")
-    assert body(load(text)) == ["const float v = x[gen::global_id()];", "z[gen::global_id()] = v;"]
+    assert body(load(text)) == ["const float v = x[gen::global_id<64>()];", "z[gen::global_id<64>()] = v;"]
 
 
 def test_vector_load_and_store() -> None:
