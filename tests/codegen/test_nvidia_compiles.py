@@ -11,6 +11,7 @@ from test_amd_objects import everything
 
 import genrw
 from genrw.codegen.runtime.cuda import compile_cuda, compile_ptx
+from genrw.codegen.runtime.nvidia import read_reports
 from genrw.grammar.diagnostics import GenrwError
 
 try:
@@ -141,3 +142,18 @@ def test_error_names_kernel_and_line() -> None:
         GenrwError, match=r"kernel wrong does not compile: NVRTC_ERROR_COMPILATION(.|\n)*wrong\.hip\(3\)"
     ):
         compile_cuda(source, "sm_90", 32, "wrong")
+
+
+@pytest.mark.parametrize("turned", ["", "transpose[permutation={0, 2, 1}]"])
+@pytest.mark.parametrize(("batches", "columns"), [(3, 128), (3, 192), (3, 256), (300, 128)])
+def test_boxes_are_copied_by_the_gpus_engine(batches: int, columns: int, turned: str) -> None:
+    """By waves that copy while others multiply, for one workgroup's tile after the other if there are many."""
+    second = f"{batches}, 136, 264" if turned else f"{batches}, 264, 136"
+    text = f"x = @param:x -> half{{{batches}, 8, 264}}\nv = @param:w -> half{{{second}}}\n"
+    text += f"w = {turned}(v)\nz = dot(x, w)\n@return(z)" if turned else "z = dot(x, v)\n@return(z)"
+    schedule = {"algo": "matrix", "instruction": f"wgmma_m64n{columns}k16_f16"}
+    (kernel,) = genrw.load(text, target="sm_90", schedule=schedule).kernels()
+    made = compile_ptx(kernel.text, "sm_90", 32, kernel.name)
+    assert "cp.async.bulk.tensor.3d" in made
+    assert "mbarrier.try_wait" in made
+    assert read_reports(compile_cuda(kernel.text, "sm_90", 32, kernel.name))[kernel.name].scratch_bytes == 0

@@ -3,6 +3,7 @@ that make one tile after the other."""
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +16,6 @@ from tiled_cases import Product
 
 from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.kernel_ir.text import ir_text
-from genrw.codegen.runtime.cuda import compile_cuda
 from genrw.codegen.runtime.devices import HostDevice
 from genrw.codegen.runtime.gpu_runtime import Parameters
 from genrw.codegen.runtime.launch import Built, launch_table
@@ -134,16 +134,6 @@ def test_a_kernel_as_text_says_who_does_what() -> None:
     assert re.search(r"the other 128 lanes\n +for group in 300, \d+ of them at a time", text)
 
 
-def test_kernels_compile_for_the_gpu() -> None:
-    pytest.importorskip("cuda.bindings.nvrtc")
-    try:
-        for made in (PRODUCTS[0], TURNS):
-            _, kernel, _ = by_boxes(made, "half")
-            assert compile_cuda(kernel.text, "sm_90", 32, kernel.name).startswith(b"\x7fELF")
-    except RuntimeError:
-        pytest.skip("there is no NVRTC, which the extra `cuda` installs")
-
-
 # ---- the launch
 
 
@@ -163,8 +153,6 @@ def test_launches_describe_tensors() -> None:
 
 
 def test_what_is_described_takes_the_place_of_its_address() -> None:
-    import ctypes
-
     described = (ctypes.c_int64 * 2)(17, 18)
     asked: list[int] = []
 
