@@ -25,7 +25,7 @@ def taking_turns(body: tuple[Statement, ...], library: Library, groups: int, lau
     turns, by waves apart and by all others. Memory is reserved, and lanes meet for it, once before. The body itself where no
     waves are apart, or lanes have to meet at the end of a turn."""
     place = next((i for i, s in enumerate(body) if isinstance(s, Apart)), None)
-    starts = {part: s for s in body for part in _part_of_turn(s, library)}
+    starts = {part: s for s in body if isinstance(s, Let) for part in _part_of_turn(s, library)}
     if place is None or not 0 < launched < groups or "group" not in starts:
         return body
     apart, after = body[place], body[place + 1 :]
@@ -44,12 +44,12 @@ def taking_turns(body: tuple[Statement, ...], library: Library, groups: int, lau
     return (*once, Apart(apart.lanes, apart.waves, by_waves, by_lanes, in_turns))
 
 
-def _part_of_turn(statement: Statement, library: Library) -> tuple[str, ...]:
-    """What a statement says of a turn: whose it is, or its number."""
-    if isinstance(statement, Let) and isinstance(statement.value, Apply):
-        operator = library.operator(statement.value.node.op)
-        return operator.decl.role_parts[:1] if operator.role == "turn" else ()
-    return ()
+def _part_of_turn(let: Let, library: Library) -> tuple[str, ...]:
+    """What a value says of a turn: whose it is, or its number."""
+    if not isinstance(let.value, Apply):
+        return ()
+    operator = library.operator(let.value.node.op)
+    return operator.decl.role_parts[:1] if operator.role == "turn" else ()
 
 
 def _meets(statement: Statement) -> bool:

@@ -142,7 +142,9 @@ class CudaRuntime(GpuRuntime):
             [driver.cuuint32_t(n) for n in box],
             [driver.cuuint32_t(1)] * len(what.lens),
             driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-            getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{f'{what.swizzle}B' if what.swizzle else 'NONE'}"),
+            getattr(
+                driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{f'{what.swizzle}B' if what.swizzle else 'NONE'}"
+            ),
             driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
             driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
         )

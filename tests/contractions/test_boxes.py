@@ -59,7 +59,9 @@ def test_every_stage_computes_the_same(made: Product) -> None:
         case.check(lowered.run(case.inputs, "interpret")["z"])
 
 
-@pytest.mark.parametrize("tile, n", [((192, 192, 64), 192), ((192, 128, 64), 128), ((128, 192, 64), 192), ((128, 256, 64), 256)])
+@pytest.mark.parametrize(
+    ("tile", "n"), [((192, 192, 64), 192), ((192, 128, 64), 128), ((128, 192, 64), 192), ((128, 256, 64), 256)]
+)
 @pytest.mark.parametrize("turned", [False, True])
 def test_lanes_need_not_share_a_box(tile: tuple[int, ...], n: int, turned: bool) -> None:
     program, kernel, case = by_boxes(Product(200, 72, 264, turned=(False, turned)), "half", n, tile=tile)
@@ -104,9 +106,12 @@ def test_workgroups_take_turns() -> None:
 def test_the_copying_wave_waits_for_readers_and_no_other_does() -> None:
     _, kernel, _ = by_boxes(TURNS, "half", tile=(64, 128, 64))
     copying, multiplying = kernel.text.split("return;")
-    assert "await_readers" in copying and "copy_boxes" in copying
-    assert "receive_boxes" in multiplying and "group_product_freeing" in multiplying
-    assert "copy_boxes" not in multiplying and "barrier" not in multiplying
+    assert "await_readers" in copying
+    assert "copy_boxes" in copying
+    assert "receive_boxes" in multiplying
+    assert "group_product_freeing" in multiplying
+    assert "copy_boxes" not in multiplying
+    assert "barrier" not in multiplying
 
 
 @pytest.mark.parametrize("made", [Product(8, 256, 16), TURNS], ids=str)
