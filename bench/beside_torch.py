@@ -83,6 +83,7 @@ def main(description: str, cases: Callable[[argparse.Namespace], list[Case]], pa
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures there too")
     parser.description = description
     given = parser.parse_args()
+    print(torch.cuda.get_device_name())
     count = len(cases(given))
     with tempfile.NamedTemporaryFile() as lock, multiprocessing.get_context("spawn").Pool(given.processes) as pool:
         rows: list[dict[str, Any]] = []
