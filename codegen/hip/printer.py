@@ -51,7 +51,7 @@ class Description:
 
     lens: tuple[int, ...]
     strides: tuple[int, ...]
-    offset: int
+    begin: int
     box: tuple[int, ...]
     swizzle: int
     text: str

@@ -136,7 +136,7 @@ class CudaRuntime(GpuRuntime):
             driver.cuTensorMapEncodeTiled,
             getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_UINT{8 * size}"),
             len(what.lens),
-            pointer + what.offset * size,
+            pointer + what.begin * size,
             [driver.cuuint64_t(n) for n in lens],
             [driver.cuuint64_t(n * size) for n in reversed(what.strides[:-1])],
             [driver.cuuint32_t(n) for n in box],

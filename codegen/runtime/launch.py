@@ -106,7 +106,7 @@ def _argument(argument: Argument, place: MemorySlot, names: _Names) -> dict[str,
 def _described(made: Description) -> dict[str, Any]:
     """What the launcher gives the kernel in place of the memory's address."""
     lens, strides, box = list(made.lens), list(made.strides), list(made.box)
-    return {"shape": lens, "strides": strides, "offset": made.offset, "box": box, "swizzle": made.swizzle}
+    return {"shape": lens, "strides": strides, "begin": made.begin, "box": box, "swizzle": made.swizzle}
 
 
 def _scratch(step: KernelLaunch) -> list[int]:

@@ -133,7 +133,7 @@ class LaneProgram:
         """A tensor's memory as its description says that it lies."""
         memory = operands[self.library.part(node.op, 0)]
         assert isinstance(memory, Memory)
-        return memory.seen_as(node.type, self.library.description(node)["offset"])
+        return memory.seen_as(node.type, self.library.description(node)["begin"])
 
     def _table(self, node: Node) -> Memory:
         elements = self.evaluator.constant(node, node.type.lens)

@@ -91,7 +91,7 @@ KERNEL_PARTS = ("block", "grid", "steps", "held", "resident", "launched")
 """What the parts of a kernel's role are, in order: a workgroup's lanes, the workgroups, the steps of the loop over a row, the
 elements of a share that registers hold (0: all), the workgroups that a unit is to have room for (0: any number), and those that
 are launched, if each may take the work of several in turn (0: all are)."""
-ARGUMENT_PARTS = ("tensor", "offset", "box", "swizzle")
+ARGUMENT_PARTS = ("tensor", "begin", "box", "swizzle")
 """What the parts of an argument's role are, in order: the tensor that is described, how many elements behind its first one the
 description begins, the lengths of the boxes that are copied at a time, and the bytes of the rows whose chunks are exchanged there."""
 DEFAULT = "default"

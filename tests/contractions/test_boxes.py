@@ -149,7 +149,7 @@ def test_launches_describe_tensors() -> None:
     assert first["described"] == {
         "shape": [3, 130, 264],
         "strides": [130 * 264, 264, 1],
-        "offset": 0,
+        "begin": 0,
         "box": [1, 64, 64],
         "swizzle": 128,
     }
