@@ -2057,6 +2057,19 @@ GEN_DEVICE T choose(bool ok, T a, T b)
 
 }  // namespace detail
 
+namespace detail {
+
+template <int Size, class M>
+GEN_DEVICE array<bool, Size> computed(const M& mask)
+{
+    array<bool, Size> result;
+    GEN_UNROLL
+    for (int i = 0; i < Size; i++) result[i] = mask[i];
+    return result;
+}
+
+}  // namespace detail
+
 /// Is it one of the numbers from 0 to below n?
 template <class I, class N>
 GEN_DEVICE constexpr bool within(I i, N n)
@@ -2087,6 +2100,51 @@ GEN_DEVICE array<int64, Size> far(const array<I, Size>& indices)
     GEN_UNROLL
     for (int i = 0; i < Size; i++) result[i] = indices[i];
     return result;
+}
+
+// ---- masks: which elements of a lane's share there are. A mask is an array of truth values, or computes them when asked.
+
+/// Chunk j, of Vector neighbours, if first + j * Stride < limit.
+template <int Stride, int Vector, class I, class L>
+struct limited {
+    I first;
+    L limit;
+    GEN_DEVICE bool operator[](int i) const { return first + i / Vector * Stride < limit; }
+    template <int Size>
+    GEN_DEVICE operator array<bool, Size>() const
+    {
+        return detail::computed<Size>(*this);
+    }
+};
+
+template <int Stride, int Vector, class I, class L>
+GEN_DEVICE limited<Stride, Vector, I, L> chunks_below(I first, L limit)
+{
+    return {first, limit};
+}
+
+/// A row's elements in a share whose chunks lie Stride apart, of which the first may begin before the row and the last end past
+/// it: `first` is where the share begins in the row, `limit` the row's length. The first Within chunks end in the row.
+template <int Stride, int Vector, int Within, class I, class L>
+struct row_part {
+    I first;
+    L limit;
+    GEN_DEVICE bool operator[](int i) const
+    {
+        const int chunk = i / Vector;
+        return (chunk > 0 && chunk < Within) || within(first + chunk * Stride + i % Vector, limit);
+    }
+    template <int Size>
+    GEN_DEVICE operator array<bool, Size>() const
+    {
+        return detail::computed<Size>(*this);
+    }
+};
+
+template <int Stride, int Vector, int Within, class I, class L>
+GEN_DEVICE row_part<Stride, Vector, Within, I, L> elements_within(I first, L limit)
+{
+    return {first, limit};
 }
 
 /// N consecutive elements from p[i] on, in accesses of up to 16 bytes. p + i is aligned to them.
@@ -2155,19 +2213,46 @@ GEN_DEVICE array<T, Size> load_chunks(const T* p, P places)
     return result;
 }
 
-/// The same where chunk j is read only if first + j * Step < limit, and is `fill` otherwise.
-template <int Size, int Vector, int Step, class T, class P, class J, class L>
-GEN_DEVICE array<T, Size> load_chunks(const T* p, P places, J first, L limit, T fill)
+/// Does a mask hold for an element of a share? One truth value stands for all elements.
+template <class M>
+GEN_DEVICE bool holds(const M& mask, int i)
+{
+    return mask[i];
+}
+GEN_DEVICE bool holds(bool mask, int)
+{
+    return mask;
+}
+
+/// Is it known that a mask holds for no element?
+template <class M>
+GEN_DEVICE bool is_empty(const M&)
+{
+    return false;
+}
+template <int Stride, int Vector, class I, class L>
+GEN_DEVICE bool is_empty(const limited<Stride, Vector, I, L>& mask)
+{
+    return mask.limit <= 0;
+}
+GEN_DEVICE bool is_empty(bool mask)
+{
+    return !mask;
+}
+
+/// The same where a chunk is read only if the mask holds for its elements, and is `fill` otherwise.
+template <int Size, int Vector, class T, class P, class M>
+GEN_DEVICE array<T, Size> load_chunks(const T* p, P places, const M& mask, T fill)
 {
     static_assert(Size % Vector == 0, "a load takes whole chunks");
     array<T, Size> result = copies<T, Size>(fill);
 #if GEN_AMD
     // Without a branch for each chunk, so that all loads are under way before the first is waited for: in
     // place of a masked chunk the first of the memory is read, which is there if any is.
-    if (limit <= 0) return result;
+    if (is_empty(mask)) return result;
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++) {
-        const bool ok = first + chunk * Step < limit;
+        const bool ok = holds(mask, chunk * Vector);
         array<T, Vector> values;
         read_vector<Vector>(values.items, element_at(p, ok ? places[chunk] : typename P::index{0}));
         GEN_UNROLL
@@ -2176,7 +2261,7 @@ GEN_DEVICE array<T, Size> load_chunks(const T* p, P places, J first, L limit, T 
 #else
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++)
-        if (first + chunk * Step < limit) read_vector<Vector>(result.items + chunk * Vector, element_at(p, places[chunk]));
+        if (holds(mask, chunk * Vector)) read_vector<Vector>(result.items + chunk * Vector, element_at(p, places[chunk]));
 #endif
     return result;
 }
@@ -2191,14 +2276,14 @@ GEN_DEVICE void store_chunks(T* p, P places, const array<T, Size>& values)
         write_vector<Vector>(element_at(p, places[chunk]), values.items + chunk * Vector);
 }
 
-/// The same where chunk j is written only if first + j * Step < limit.
-template <int Vector, int Step, class T, int Size, class P, class J, class L>
-GEN_DEVICE void store_chunks(T* p, P places, const array<T, Size>& values, J first, L limit)
+/// The same where a chunk is written only if the mask holds for its elements.
+template <int Vector, class T, int Size, class P, class M>
+GEN_DEVICE void store_chunks(T* p, P places, const array<T, Size>& values, const M& mask)
 {
     static_assert(Size % Vector == 0, "a store takes whole chunks");
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++)
-        if (first + chunk * Step < limit) write_vector<Vector>(element_at(p, places[chunk]), values.items + chunk * Vector);
+        if (holds(mask, chunk * Vector)) write_vector<Vector>(element_at(p, places[chunk]), values.items + chunk * Vector);
 }
 
 }  // namespace detail
@@ -2210,18 +2295,11 @@ GEN_DEVICE array<T, Size> strided_load(const T* p, I base)
     return detail::load_chunks<Size, Vector>(p, detail::strided<Stride, I>{base});
 }
 
-/// The same where chunk j is read only if first + j * Step < limit, and is `fill` otherwise.
-template <int Size, int Stride, int Vector, int Step, class T, class I, class J, class L>
-GEN_DEVICE array<T, Size> chunked_load(const T* p, I base, J first, L limit, detail::as_given<T> fill)
+/// The same where a chunk is read only if the mask holds for its elements, and is `fill` otherwise.
+template <int Size, int Stride, int Vector = 1, class T, class I, class M>
+GEN_DEVICE array<T, Size> strided_load(const T* p, I base, const M& mask, detail::as_given<T> fill)
 {
-    return detail::load_chunks<Size, Vector, Step>(p, detail::strided<Stride, I>{base}, first, limit, fill);
-}
-
-/// The same where the steps are those in memory.
-template <int Size, int Stride, int Vector = 1, class T, class I, class J, class L>
-GEN_DEVICE array<T, Size> strided_load(const T* p, I base, J first, L limit, detail::as_given<T> fill)
-{
-    return chunked_load<Size, Stride, Vector, Stride>(p, base, first, limit, fill);
+    return detail::load_chunks<Size, Vector>(p, detail::strided<Stride, I>{base}, mask, fill);
 }
 
 /// The same if `ok`, else all are `fill`.
@@ -2239,11 +2317,11 @@ GEN_DEVICE void strided_store(T* p, I base, const array<T, Size>& values)
     detail::store_chunks<Vector>(p, detail::strided<Stride, I>{base}, values);
 }
 
-/// The same where chunk j is written only if first + j * Stride < limit.
-template <int Size, int Stride, int Vector = 1, class T, class I, class J, class L>
-GEN_DEVICE void strided_store(T* p, I base, const array<T, Size>& values, J first, L limit)
+/// The same where a chunk is written only if the mask holds for its elements.
+template <int Size, int Stride, int Vector = 1, class T, class I, class M>
+GEN_DEVICE void strided_store(T* p, I base, const array<T, Size>& values, const M& mask)
 {
-    detail::store_chunks<Vector, Stride>(p, detail::strided<Stride, I>{base}, values, first, limit);
+    detail::store_chunks<Vector>(p, detail::strided<Stride, I>{base}, values, mask);
 }
 
 /// Writes one value to all places.
@@ -2253,10 +2331,10 @@ GEN_DEVICE void strided_store(T* p, I base, detail::as_given<T> value)
     strided_store<Size, Stride, Vector>(p, base, detail::copies<T, Size>(value));
 }
 
-template <int Size, int Stride, int Vector = 1, class T, class I, class J, class L>
-GEN_DEVICE void strided_store(T* p, I base, detail::as_given<T> value, J first, L limit)
+template <int Size, int Stride, int Vector = 1, class T, class I, class M>
+GEN_DEVICE void strided_store(T* p, I base, detail::as_given<T> value, const M& mask)
 {
-    strided_store<Size, Stride, Vector>(p, base, detail::copies<T, Size>(value), first, limit);
+    strided_store<Size, Stride, Vector>(p, base, detail::copies<T, Size>(value), mask);
 }
 
 /// Elements in chunks of Vector, each in a place of its own: element i is p[at[i] + i % Vector], where `at` is the same for all
@@ -2267,11 +2345,11 @@ GEN_DEVICE array<T, Size> placed_load(const T* p, const array<I, Size>& at)
     return detail::load_chunks<Size, Vector>(p, detail::placed<Vector, I, Size>{at});
 }
 
-/// The same where chunk j is read only if first + j * Step < limit, and is `fill` otherwise.
-template <int Vector, int Step, class T, class I, int Size, class J, class L>
-GEN_DEVICE array<T, Size> placed_load(const T* p, const array<I, Size>& at, J first, L limit, detail::as_given<T> fill)
+/// The same where a chunk is read only if the mask holds for its elements, and is `fill` otherwise.
+template <int Vector, class T, class I, int Size, class M>
+GEN_DEVICE array<T, Size> placed_load(const T* p, const array<I, Size>& at, const M& mask, detail::as_given<T> fill)
 {
-    return detail::load_chunks<Size, Vector, Step>(p, detail::placed<Vector, I, Size>{at}, first, limit, fill);
+    return detail::load_chunks<Size, Vector>(p, detail::placed<Vector, I, Size>{at}, mask, fill);
 }
 
 /// Size elements in chunks of Vector: chunk j begins at p[at[j]] and is read only if ok[j]; it is `fill` otherwise.
@@ -2309,26 +2387,28 @@ GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, detail::as_given<T>
     placed_store<Vector>(p, at, detail::copies<T, Size>(value));
 }
 
-/// The same where chunk j is written only if first + j * Step < limit.
-template <int Vector, int Step, class T, class I, int Size, class J, class L>
-GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, const array<T, Size>& values, J first, L limit)
+/// The same where a chunk is written only if the mask holds for its elements.
+template <int Vector, class T, class I, int Size, class M>
+GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, const array<T, Size>& values, const M& mask)
 {
-    detail::store_chunks<Vector, Step>(p, detail::placed<Vector, I, Size>{at}, values, first, limit);
+    detail::store_chunks<Vector>(p, detail::placed<Vector, I, Size>{at}, values, mask);
 }
 
-template <int Vector, int Step, class T, class I, int Size, class J, class L>
-GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, detail::as_given<T> value, J first, L limit)
+template <int Vector, class T, class I, int Size, class M>
+GEN_DEVICE void placed_store(T* p, const array<I, Size>& at, detail::as_given<T> value, const M& mask)
 {
-    placed_store<Vector, Step>(p, at, detail::copies<T, Size>(value), first, limit);
+    placed_store<Vector>(p, at, detail::copies<T, Size>(value), mask);
 }
 
-/// Size elements of a row in chunks of Vector, Stride apart, of which the first may begin up to Vector - 1 elements
-/// before the row and the last end past it: element i stands at position first + i / Vector * Stride + i % Vector of
-/// the row, and is `fill` before 0 and from `limit` on. Element 0's place is p + base; p has `end` elements, Vector or
-/// more. A chunk is one access, unless it goes past the end. The first Within chunks end in the row.
+/// A row's elements as the mask says, in chunks of Vector, Stride apart, of which the first may begin up to Vector - 1 elements
+/// before the row and the last end past it; what is not the row's is `fill`. Element 0's place is p + base; p has `end`
+/// elements, Vector or more. A chunk is one access, unless it goes past the end. The first Within chunks end in the row.
 template <int Size, int Stride, int Vector, int Within, class T, class I, class J, class L, class E>
-GEN_DEVICE array<T, Size> row_load(const T* p, I base, J first, L limit, E end, detail::as_given<T> fill)
+GEN_DEVICE array<T, Size> row_load(
+    const T* p, I base, row_part<Stride, Vector, Within, J, L> part, E end, detail::as_given<T> fill)
 {
+    const J first = part.first;
+    const L limit = part.limit;
     static_assert(Size % Vector == 0 && Stride >= Vector, "a row is read in whole chunks, one behind the other");
     const bool some_past_end = end % Vector != 0;
     array<T, Size> result;
@@ -2398,10 +2478,19 @@ GEN_DEVICE array<T, Size> strided_load(const T* p, I base, T*)
     return strided_load<Size, Stride, Vector>(p, base);
 }
 
-template <int Size, int Stride, int Vector, int Within, int Held, int Lanes, class T, class I, class J, class L, class E>
-GEN_DEVICE array<T, Size> row_load(const T* p, I base, J first, L limit, E end, detail::as_given<T> fill, T*)
+/// A row's elements, of which it was kept for all lanes which these are.
+template <int Size, int Stride, int Vector, int Within, class T, class I, class E>
+GEN_DEVICE array<T, Size> row_load(const T* p, I base, const array<bool, Size>& mask, E, detail::as_given<T> fill)
 {
-    return row_load<Size, Stride, Vector, Within>(p, base, first, limit, end, fill);
+    array<T, Size> result;
+    for (int i = 0; i < Size; i++) result[i] = mask[i] ? p[base + i / Vector * Stride + i % Vector] : T(fill);
+    return result;
+}
+
+template <int Size, int Stride, int Vector, int Within, int Held, int Lanes, class T, class I, class M, class E>
+GEN_DEVICE array<T, Size> row_load(const T* p, I base, const M& mask, E end, detail::as_given<T> fill, T*)
+{
+    return row_load<Size, Stride, Vector, Within>(p, base, mask, end, fill);
 }
 
 template <class T, int Size>
@@ -2468,19 +2557,22 @@ GEN_DEVICE kept<T, Size, Held, Lanes> strided_load(const T* p, I base, T* lds)
 
 /// The same of a row's share as row_load reads it.
 template <int Size, int Stride, int Vector, int Within, int Held, int Lanes, class T, class I, class J, class L, class E>
-GEN_DEVICE kept<T, Size, Held, Lanes> row_load(const T* p, I base, J first, L limit, E end, detail::as_given<T> fill, T* lds)
+GEN_DEVICE kept<T, Size, Held, Lanes> row_load(
+    const T* p, I base, row_part<Stride, Vector, Within, J, L> part, E end, detail::as_given<T> fill, T* lds)
 {
     constexpr int count = detail::under_way<Vector>, inside = Within * Vector;
     constexpr int looped = inside > Held ? (inside - Held) / count * count : 0, last = Held + looped;
     kept<T, Size, Held, Lanes> result;
     result.rest = lds + local_id() * result.chunk;
-    result.held = row_load<Held, Stride, Vector, (inside < Held ? inside : Held) / Vector>(p, base, first, limit, end, fill);
+    constexpr int within_held = (inside < Held ? inside : Held) / Vector, within_last = (inside > last ? inside - last : 0) / Vector;
+    result.held = row_load<Held, Stride, Vector, within_held>(
+        p, base, elements_within<Stride, Vector, within_held>(part.first, part.limit), end, fill);
     GEN_UNROLL_BY(1)
     for (int i = Held; i < last; i += count)
         result.leave(i, strided_load<count, Stride, Vector>(p, base + i / Vector * Stride));
     const int at = last / Vector * Stride;
-    result.leave(last, row_load<Size - last, Stride, Vector, (inside > last ? inside - last : 0) / Vector>(
-        p, base + at, first + at, limit, end, fill));
+    result.leave(last, row_load<Size - last, Stride, Vector, within_last>(
+        p, base + at, elements_within<Stride, Vector, within_last>(part.first + at, part.limit), end, fill));
     return result;
 }
 

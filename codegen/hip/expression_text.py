@@ -30,7 +30,7 @@ from genrw.engine.language.emit_text import emit_text
 from genrw.engine.language.expr_walk import substitute
 from genrw.engine.library.library import Library, Operator
 from genrw.grammar.diagnostics import error
-from genrw.grammar.expr_tree import Const, Expr, IfElse, Name
+from genrw.grammar.expr_tree import Const
 from genrw.grammar.rw_tree import PRECEDENCES
 
 SHARE_VARIABLE = "i"
@@ -270,15 +270,7 @@ def _compute_type(type_: Type) -> str | None:
 
 def _as_stored(operator: Operator) -> bool:
     """Does the operator take its operands as they are: to convert them to a type of its choice, or to choose one?"""
-    converts = operator.result_sort is None and operator.result_dtype in operator.attributes
-    return converts or _chooses(operator.decl.means)
-
-
-def _chooses(means: Expr | None) -> bool:
-    """Is the value one operand or another, as a third one says?"""
-    return isinstance(means, IfElse) and all(
-        isinstance(e, Name) for e in (means.condition, means.then, means.otherwise)
-    )
+    return operator.converts or operator.chosen is not None
 
 
 def _rounded(operator: Operator, node: Node, text: Text) -> Text:

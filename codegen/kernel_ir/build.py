@@ -1,6 +1,6 @@
 """From a program of the last stage to a kernel of the IR.
 
-`placement` says where each value is computed, `recompute` what is computed again, `spill` what registers leave to workgroup
+`masked_loads` says what stands where nothing is loaded, `placement` where each value is computed, `recompute` what is computed again, `spill` what registers leave to workgroup
 memory, `pipelining` what a loop does ahead of time, `keeping` what has a variable. This module writes it down as statements.
 """
 
@@ -40,6 +40,7 @@ from genrw.codegen.kernel_ir.kernel import (
     Variable,
     Walk,
 )
+from genrw.codegen.kernel_ir.masked_loads import with_values_behind_masks
 from genrw.codegen.kernel_ir.pipelining import Ahead, Early, Filling, ahead_of_time, early_loads
 from genrw.codegen.kernel_ir.placement import Pass, Placed, Placement, place
 from genrw.codegen.kernel_ir.ranges import index_ranges
@@ -57,6 +58,7 @@ _STEP = ValueType("int32", sort="index")
 
 def build_kernel(module: Module, library: Library, context: Mapping[str, Any]) -> Kernel:
     """The kernel of a module at the last stage, in which each value has a variable."""
+    module = with_values_behind_masks(module, library)
     block = library.launch_entry(module.schedule, "block", 1)
     resident = library.launch_entry(module.schedule, "resident", 0)
     held = library.launch_entry(module.schedule, "held", 0)

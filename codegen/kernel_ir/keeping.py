@@ -33,6 +33,8 @@ def may_inline(item: Placed, library: Library, handed_on: Set[int]) -> Inline:
     meets = any(_is_met(u, library) for u in item.users)
     if id(item) in handed_on or is_step(node, library) or meets or role == "turn":
         return Inline.NO
+    if role in ("identity", "unspecified"):
+        return Inline.ALWAYS
     if role in ("read", "sync", "fold", "alloc") or item.folds_loop or len(item.users) != 1:
         return Inline.ALWAYS if role == "index_leaf" and not item.wide else Inline.NO
     return Inline.SHORT if _stands_beside(item, item.users[0]) else Inline.NO

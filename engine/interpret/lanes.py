@@ -253,13 +253,14 @@ def aligned_to(i: Value, n: int) -> Value:
     return i
 
 
-def one_of_chunk(i: Value, vector: int) -> Value:
-    """A share of indices, each of which is the same for all neighbours of a chunk; Misuse if one is not."""
-    values = _index("each_chunk", i)
+def one_of_chunk(x: Value, vector: int) -> Value:
+    """A share's indices or truth values, each of which is the same for all neighbours of a chunk; Misuse if one is not."""
+    _, (values,) = meet("`each_chunk`", (x,))
+    values = values.reshape(values.shape or ONE)
     chunks = values.reshape(*values.shape[:SHARE], -1, vector) if values.shape[SHARE] % vector == 0 else values
     if np.any(chunks != chunks[..., :1]):
-        raise Misuse(f"takes chunks of {vector} neighbours, not all of which have one place")
-    return i
+        raise Misuse(f"takes chunks of {vector} neighbours, for all of which it is the same")
+    return x
 
 
 def of_chunks(x: Value, vector: int) -> Value:
@@ -286,8 +287,8 @@ def lane_functions(lanes: Lanes) -> dict[str, Function]:
         declare("unspecified() -> any", lanes.unspecified, "Any number: nothing may depend on which."),
         declare("total(xs: list) -> any", total, "The sum of a list of indices."),
         declare("aligned(i: any, n: int) -> any", aligned_to, "The index itself, which has to be a multiple of n."),
-        declare("each_chunk(i: any, vector: int) -> any", one_of_chunk,
-            "The indices of a share themselves, each of which has to be the same for all neighbours of a chunk."),
+        declare("each_chunk(x: any, vector: int) -> any", one_of_chunk,
+            "A share's indices or truth values themselves, each the same for all neighbours of a chunk."),
         declare("of_chunks(x: any, vector: int) -> any", of_chunks,
             "What a share has for each chunk, for each of its neighbours."),
         declare("element(x: any, i: any, fill: any?) -> any", lanes.element,

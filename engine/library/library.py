@@ -17,7 +17,7 @@ from genrw.engine.library.context import EMPTY, Record
 from genrw.engine.library.instructions import Instruction
 from genrw.engine.library.rows import rules_among
 from genrw.grammar.diagnostics import GenrwError, error
-from genrw.grammar.expr_tree import Call, Const, Expr, ListExpr, Name
+from genrw.grammar.expr_tree import Call, Const, Expr, IfElse, ListExpr, Name
 from genrw.grammar.rw_tree import (
     AttributeDecl,
     DefineDecl,
@@ -36,6 +36,8 @@ ROLES = {
     "pointwise": "computes each element from the operands' elements at the same index",
     "array": "computes all elements of a lane's arrays at once; what is one value stands beside each of them",
     "spread": "its operand's value, once for each element of a lane's share",
+    "unspecified": "any value: nothing may depend on which",
+    "identity": "what a fold with its monoid starts from",
     "fold": "combines many elements into one with a monoid: the whole row, or a lane's, wave's or block's share",
     "index_map": "its element at an index is its operand's element at another index",
     "element": "a tensor's element at an index; its parts are the tensor and the index",
@@ -60,7 +62,14 @@ PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "element": (("operand",), ("operand",)),
     "made": (("operand",), ("operand",)),
     "place": (("element", "in_row", "elsewhere", "held"),),
-    "read": (("operand",), ("operand",), ("spilled", "whole")),
+    "read": (
+        ("operand",),
+        ("operand",),
+        ("operand", "spilled", "whole"),
+        ("operand", "whole"),
+        ("spilled", "whole"),
+        ("whole",),
+    ),
     "write": (("operand",), ("operand",), ("operand",), ("in_chunks", "whole")),
     "alloc": (("operand",),),
     "argument": (("operand",), ("attribute",), ("attribute",), ("attribute",)),
@@ -188,6 +197,25 @@ class Operator:
         if not isinstance(result, Name):
             raise error("a result is an element type, or a call such as `tensor(T, lens)`", result.span)
         return result.name
+
+    @cached_property
+    def converts(self) -> bool:
+        """Does the operator give its one operand in a type of its choice?"""
+        return self.result_sort is None and self.result_dtype in self.attributes
+
+    @cached_property
+    def chosen(self) -> tuple[int, int, int] | None:
+        """Of an operator that gives one operand or another, as a third one says: the positions of that one, of what stands
+        where it holds, and of what stands elsewhere."""
+        means = self.decl.means
+        if not isinstance(means, IfElse):
+            return None
+        parts = (means.condition, means.then, means.otherwise)
+        names = [operand.name for operand in self.decl.operands]
+        if not all(isinstance(part, Name) and part.name in names for part in parts):
+            return None
+        condition, then, otherwise = (names.index(part.name) for part in parts if isinstance(part, Name))
+        return condition, then, otherwise
 
     @cached_property
     def requirements(self) -> tuple[tuple[Evaluator, str], ...]:

@@ -114,7 +114,7 @@ def row_sum(block: int, items: int) -> list[Statement]:
         value(
             f"gen::array<float, {items}>",
             "values",
-            f"gen::strided_load<{items}, {block}>(x, gen::workgroup_id() * n + lane, lane, n, 0.0f)",
+            f"gen::strided_load<{items}, {block}>(x, gen::workgroup_id() * n + lane, gen::chunks_below<{block}, 1>(lane, n), 0.0f)",
         ),
         value("float", "lane_sum", "gen::lane_reduce<sum>(values)"),
         value("float", "wave_sum", f"gen::dpp_reduce<sum, {_WAVE}>(lane_sum)", "wave"),

@@ -43,11 +43,12 @@ GEN_KERNEL(64) types(const float* __restrict__ x, float* __restrict__ y)
 GEN_KERNEL(64) vectors(const gen::half* __restrict__ x, gen::bf16* __restrict__ y, gen::int64 n)
 {{
     const gen::int64 first = gen::int64(gen::global_id()) * 8;
-    const auto v = gen::strided_load<16, 512, 8>(x, first, first, n, gen::half(0.0f));
+    const auto inside = gen::chunks_below<512, 8>(first, n);
+    const auto v = gen::strided_load<16, 512, 8>(x, first, inside, gen::half(0.0f));
     gen::array<gen::bf16, 16> out;
     GEN_UNROLL
     for (int i = 0; i < 16; i++) out[i] = gen::bf16(float(v[i]));
-    gen::strided_store<16, 512, 8>(y, first, out, first, n);
+    gen::strided_store<16, 512, 8>(y, first, out, inside);
     gen::barrier();
     gen::vec_store(y, first, gen::vec_load<4>(y, first + 4));
 }}

@@ -296,8 +296,9 @@ GEN_KERNEL({lanes}) move(const {name}* x, {name}* plain, {name}* masked, {name}*
     const int first = gen::local_id() * {vector};
     const auto all = gen::strided_load<{size}, {stride}, {vector}>(x, first);
     gen::strided_store<{size}, {stride}, {vector}>(plain, first, all);
-    const auto some = gen::strided_load<{size}, {stride}, {vector}>(x, first, first, n, {name}(-1.0f));
-    gen::strided_store<{size}, {stride}, {vector}>(masked, first, some, first, n);
+    const auto inside = gen::chunks_below<{stride}, {vector}>(first, n);
+    const auto some = gen::strided_load<{size}, {stride}, {vector}>(x, first, inside, {name}(-1.0f));
+    gen::strided_store<{size}, {stride}, {vector}>(masked, first, some, inside);
     gen::strided_store<{size}, {stride}, {vector}>(filled, first, some);
 }}
 """

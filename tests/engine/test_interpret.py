@@ -389,7 +389,7 @@ def test_a_monoid_with_two_fields_over_lanes() -> None:
         v = load(x, k)
         e = fold_element[op=first_highest](v, k)
         none = identity[op=first_highest, dtype=float]
-        filled = or_fill(e, k, none)
+        filled = or_else(e, k, none)
         lane = lane_reduce[op=first_highest](filled)
         wave = dpp_reduce[op=first_highest](lane)
         y = fold_finish[op=first_highest, n=100](wave)

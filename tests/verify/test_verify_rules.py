@@ -173,17 +173,6 @@ def test_constants_of_more_than_32_bits_are_refused(name: str, library: Library)
     assert "32 bits are too few" in proof.note
 
 
-@pytest.mark.parametrize("number", first_quick(["n * apart", "k.hi * apart", "k.lo * apart"], quick=0, usual=1))
-@pytest.mark.parametrize("name", ["write_chunks_of_rows", "read_chunks_of_rows"])
-def test_accesses_that_need_more_than_32_bits_are_refused(name: str, number: str, library: Library) -> None:
-    """Rules of accesses are no formulas: they are tried with large indices and numbers."""
-    rule = next(r for r in library.rules if r.name == name)
-    guard = [c for c in conditions(rule.guard) if c.span.text != f"fits({number})"]
-    assert len(guard) + 1 == len([*conditions(rule.guard)])
-    wrong = replace(rule, guard=reduce(lambda a, b: Binary("and", a, b), guard))
-    assert RuleTrial(library, wrong, WAVES).run(50, "wide").failure is not None
-
-
 @pytest.mark.parametrize("name", ["row_of_chunk", "chunk_compared"])
 def test_what_the_solver_does_not_decide_is_computed(name: str, library: Library) -> None:
     if not solver_is_there():

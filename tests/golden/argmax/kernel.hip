@@ -19,14 +19,13 @@ GEN_KERNEL(256)
 test(const float* __restrict__ x, gen::int64* __restrict__ z_output)
 {
     const int first = gen::local_id() * 4;
-    const auto x_in = gen::strided_load<20, 1024, 4>(x, first + gen::workgroup_id() * 5000, first, 5000, 0.0f);
-    const argmax_float::acc identity = argmax_float::identity();
+    const auto inside = gen::chunks_below<1024, 4>(first, 5000);
+    const auto x_in = gen::strided_load<20, 1024, 4>(x, first + gen::workgroup_id() * 5000, inside, float());
     GEN_LDS(argmax_float::acc, lds, 4);
     gen::array<argmax_float::acc, 20> where;
     GEN_UNROLL
     for (int i = 0; i < 20; ++i) {
-        const int index = first + i / 4 * 1024 + i % 4;
-        where[i] = index < 5000 ? argmax_float::element(x_in[i], index) : identity;
+        where[i] = inside[i] ? argmax_float::element(x_in[i], first + i / 4 * 1024 + i % 4) : argmax_float::identity();
     }
     const argmax_float::acc lane_argmax = gen::lane_reduce<argmax_float>(where);
     const argmax_float::acc wave_argmax = gen::dpp_reduce<argmax_float, 64>(lane_argmax);

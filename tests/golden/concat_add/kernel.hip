@@ -20,8 +20,8 @@ test(const float* __restrict__ a,
     const int imod = base % 512;
     const bool inside = imod < 300;
     const int idiv = base / 512;
-    const auto a_in = gen::strided_load<4, 1024, 4>(a, imod + idiv * 300, inside, 0.0f);
-    const auto b_in = gen::strided_load<4, 1024, 4>(b, imod + idiv * 212 - 300, imod >= 300, 0.0f);
+    const auto a_in = gen::strided_load<4, 1024, 4>(a, imod + idiv * 300, inside, float());
+    const auto b_in = gen::strided_load<4, 1024, 4>(b, imod + idiv * 212 - 300, imod >= 300, float());
     const auto bias_in = gen::strided_load<4, 1024, 4>(bias, imod);
     gen::array<float, 4> y;
     GEN_UNROLL

@@ -28,44 +28,34 @@ struct sum_float {
 GEN_KERNEL(256)
 test(const float* __restrict__ x, float* __restrict__ z_output)
 {
-    const int idiv = gen::global_id() / 16;
-    const bool inside = gen::global_id() < 5280;
+    const int idiv = gen::global_id<256>() / 16;
+    const int first2 = (gen::local_id() % 16) * 4;
+    const auto inside2 = gen::chunks_below<64, 4>(first2, (gen::global_id<256>() < 5280 ? 1000 : 0));
     const int imin = gen::min(idiv, 329);
-    const float identity = max_float::identity();
-    const float identity2 = sum_float::identity();
-    gen::array<float, 64> x_in2;
+    const auto inside3 = gen::chunks_below<64, 4>(first2, 1000);
+    gen::array<float, 64> x_in;
     GEN_UNROLL
     for (int i = 0; i < 64; ++i) {
-        const int index = (gen::local_id() % 16) * 4 + i / 4 * 64 + i % 4;
-        const int first3 = index * 33;
-        const bool inside2 = index < 1000;
-        const int base4 = (imin / 33) * 33000 + imin % 33 + first3;
-        x_in2[i] = inside2 ? x[base4] : identity;
+        const int first3 = (first2 + i / 4 * 64 + i % 4) * 33;
+        x_in[i] = inside3[i] ? x[(imin / 33) * 33000 + imin % 33 + first3] : max_float::identity();
     }
-    const float lane_max = gen::lane_reduce<max_float>(x_in2);
+    const float lane_max = gen::lane_reduce<max_float>(x_in);
     const float m = gen::dpp_reduce<max_float, 16>(lane_max);
     gen::array<float, 64> d;
     gen::array<float, 64> where;
     GEN_UNROLL
     for (int i = 0; i < 64; ++i) {
-        const int index = (gen::local_id() % 16) * 4 + i / 4 * 64 + i % 4;
-        const int first3 = index * 33;
-        const bool inside2 = index < 1000;
-        const int base4 = (imin / 33) * 33000 + imin % 33 + first3;
-        const float x_in = inside2 ? x[base4] : 0.0f;
-        d[i] = x_in - m;
+        d[i] = x_in[i] - m;
         const float e = gen::exp(d[i]);
-        where[i] = inside2 ? e : identity2;
+        where[i] = inside3[i] ? e : sum_float::identity();
     }
     const float lane_sum = gen::lane_reduce<sum_float>(where);
     const float s = gen::dpp_reduce<sum_float, 16>(lane_sum);
     const float l = gen::log(s);
     GEN_UNROLL
     for (int i = 0; i < 64; ++i) {
-        const int index = (gen::local_id() % 16) * 4 + i / 4 * 64 + i % 4;
-        const int first3 = index * 33;
-        const bool inside2 = index < 1000;
+        const int first3 = (first2 + i / 4 * 64 + i % 4) * 33;
         const float y = d[i] - l;
-        if (inside && inside2) z_output[(idiv / 33) * 33000 + idiv % 33 + first3] = y;
+        if (inside2[i]) z_output[(idiv / 33) * 33000 + idiv % 33 + first3] = y;
     }
 }

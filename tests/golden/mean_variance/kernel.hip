@@ -19,7 +19,7 @@ struct sum_float {
 GEN_KERNEL(256)
 test(const float* __restrict__ x, float* __restrict__ z_output, float* __restrict__ z_output1)
 {
-    const int idiv = gen::global_id() / 64;
+    const int idiv = gen::global_id<256>() / 64;
     const bool ieq = gen::local_id() % 64 == 0;
     const auto x_in = gen::strided_load<24, 256, 4>(x, gen::lane_id() * 4 + idiv * 1536);
     const float lane_sum = gen::lane_reduce<sum_float>(x_in);
