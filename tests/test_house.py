@@ -20,13 +20,11 @@ FOLDERS = ("grammar", "engine", "codegen", "app")
 BOUNDARY_PARTS = ("input", "constant", "scalar", "number", "result", "effects", "call")
 
 # Words that name something else in one file.
-CLAUSES = ("where", "at", "bound", "identity")
+CLAUSES = ("where", "at", "bound")
 NUMPY_AND_CPP = ("add", "sub", "shift_left", "shift_right", "bitwise_and", "bitwise_or", "bitwise_xor", "logical_not")
 ELSEWHERE = {
     "grammar/rw_build.py": CLAUSES,
-    "grammar/rw_print.py": CLAUSES,
     **dict.fromkeys(("grammar/rw.py", "grammar/rw_cut.py", "grammar/rw_format.py"), ("op",)),
-    "engine/lint/check_declarations.py": ("identity",),
     "engine/language/emit_text.py": ("share",),
     "engine/importing/importer.py": ("position",),
     "engine/importing/scope.py": ("position",),
@@ -36,7 +34,7 @@ ELSEWHERE = {
     "engine/language/operators.py": (*PRECEDENCES, *NUMPY_AND_CPP),
     "codegen/hip/expression_text.py": ("share",),
     "codegen/runtime/compile.py": ("source",),
-    "codegen/hip/trust.py": ("return", "identity"),
+    "codegen/hip/trust.py": ("return",),
     "app/coverage/report.py": ("source",),
     "app/explain/view_data.py": ("source",),
     "app/__init__.py": ("load",),
