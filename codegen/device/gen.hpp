@@ -2337,6 +2337,51 @@ GEN_DEVICE void strided_store(T* p, I base, detail::as_given<T> value, const M& 
     strided_store<Size, Stride, Vector>(p, base, detail::copies<T, Size>(value), mask);
 }
 
+namespace detail {
+
+// How far the digits of a number lead.
+template <int Step0, int Step1, int Step2, int Step3>
+GEN_DEVICE constexpr int by_digits(int i)
+{
+    return i % 2 * Step0 + i / 2 % 2 * Step1 + i / 4 % 2 * Step2 + i / 8 % 2 * Step3;
+}
+
+}  // namespace detail
+
+/// Size elements in chunks of Vector, Stride apart, those of a chunk by the digits of their numbers: of blocks of Width, each of which
+/// is read once.
+template <int Size, int Stride, int Vector, int Width, int First, int Step0, int Step1, int Step2, int Step3, class T, class I>
+GEN_DEVICE array<T, Size> picked_load(const T* p, I base)
+{
+    array<T, Size> result;
+    GEN_UNROLL
+    for (int chunk = 0; chunk < Size; chunk += Vector) {
+        GEN_UNROLL
+        for (int i = 0; i < Vector; i++) {
+            const int block = (First + detail::by_digits<Step0, Step1, Step2, Step3>(i)) / Width;
+            bool is_new = true;
+            GEN_UNROLL
+            for (int j = 0; j < i; j++) is_new = is_new && (First + detail::by_digits<Step0, Step1, Step2, Step3>(j)) / Width != block;
+            if (!is_new) continue;
+            const auto values = vec_load<Width>(p, base + chunk / Vector * Stride + block * Width);
+            GEN_UNROLL
+            for (int j = i; j < Vector; j++) {
+                const int place = First + detail::by_digits<Step0, Step1, Step2, Step3>(j);
+                if (place / Width == block) result[chunk + j] = values[place % Width];
+            }
+        }
+    }
+    return result;
+}
+
+/// The same if `ok`, else all are `fill`.
+template <int Size, int Stride, int Vector, int Width, int First, int Step0, int Step1, int Step2, int Step3, class T, class I>
+GEN_DEVICE array<T, Size> picked_load(const T* p, I base, bool ok, detail::as_given<T> fill)
+{
+    if (ok) return picked_load<Size, Stride, Vector, Width, First, Step0, Step1, Step2, Step3>(p, base);
+    return detail::copies<T, Size>(fill);
+}
+
 /// Elements in chunks of Vector, each in a place of its own: element i is p[at[i] + i % Vector], where `at` is the same for all
 /// of a chunk.
 template <int Vector, class T, class I, int Size>
