@@ -137,6 +137,11 @@ class Lanes:
         parts = _each(_share_and_steps, aligned(opened(x)))
         return closed(self.folds.over(op, parts).along(parts, SHARE))
 
+    def own_reduce(self, op: str, x: Value) -> Value:
+        """A lane's elements of each step folded."""
+        parts = aligned(opened(x))
+        return closed(self.folds.over(op, parts).along(parts, SHARE))
+
     def step_reduce(self, op: str, x: Value) -> Value:
         """Each of a lane's elements folded over all steps."""
         parts = aligned(opened(x))
@@ -306,6 +311,8 @@ def lane_functions(lanes: Lanes) -> dict[str, Function]:
             "The result of a fold over n elements, from the accumulator."),
         declare("share_reduce(op: string, x: any) -> any", lanes.share_reduce,
             "A lane's elements folded, over its share and over all steps of its loop."),
+        declare("own_reduce(op: string, x: any) -> any", lanes.own_reduce,
+            "A lane's elements of each step folded."),
         declare("step_reduce(op: string, x: any) -> any", lanes.step_reduce,
             "Each of a lane's elements folded over all steps of its loop."),
         declare("wave_reduce(op: string, x: any, lanes: int) -> any", lanes.wave_reduce,

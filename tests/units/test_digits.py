@@ -94,7 +94,7 @@ def braces(numbers: object) -> str:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("lens, width", [((2, 3, 16), 128), ((3, 7), 40), ((5,), 6), ((2, 5), 1000)])
+@pytest.mark.parametrize(("lens", "width"), [((2, 3, 16), 128), ((3, 7), 40), ((5,), 6), ((2, 5), 1000)])
 def test_pairs_are_rotated(lens: tuple[int, ...], width: int, target: str) -> None:
     check_host(rotation(lens, width), target)
 
