@@ -3039,6 +3039,48 @@ struct part_steps
     }
 };
 
+#if GEN_NVIDIA
+// Lanes that stand Across apart fold their arrays wave by wave; then each element of the waves' arrays is folded by a lane of its
+// own.
+template <class Op, int Lanes, int Across, bool Fence, int N>
+GEN_DEVICE array<typename Op::acc, N> fold_parts(array<typename Op::acc, N> x, typename Op::acc* lds)
+{
+    constexpr int waves = Lanes * Across / GEN_WAVE_SIZE, places = N * Across;
+    GEN_UNROLL
+    for (int distance = Across; distance < GEN_WAVE_SIZE; distance *= 2) {
+        GEN_UNROLL
+        for (int i = 0; i < N; i++)
+            x[i] = Op::combine(x[i], move_words(x[i], x[i], [distance](uint32 word, uint32) {
+                                   return __shfl_xor_sync(0xffffffffu, word, distance);
+                               }));
+    }
+    if constexpr (waves > 1) {
+        if (Fence) lds_barrier();
+        if (lane_id() < Across) {
+            GEN_UNROLL
+            for (int i = 0; i < N; i++) lds[wave_id() * places + i * Across + lane_id()] = x[i];
+        }
+        lds_barrier();
+        for (int place = local_id(); place < places; place += Lanes * Across) {
+            typename Op::acc folded = lds[place];
+            GEN_UNROLL
+            for (int wave = 1; wave < waves; wave++) folded = Op::combine(folded, lds[wave * places + place]);
+            lds[place] = folded;
+        }
+        lds_barrier();
+        GEN_UNROLL
+        for (int i = 0; i < N; i++) x[i] = lds[i * Across + local_id() % Across];
+    }
+    return x;
+}
+
+template <class Op, int Lanes, int Across, bool Fence>
+GEN_DEVICE typename Op::acc fold_parts(typename Op::acc x, typename Op::acc* lds)
+{
+    return fold_parts<Op, Lanes, Across, Fence>(array<typename Op::acc, 1>{{x}}, lds)[0];
+}
+#endif
+
 // How the lanes' arrays or single values are folded: by what X is, or on the host what it holds one of for each lane.
 template <class Op, int Lanes, int Across, class X>
 struct parts_of
@@ -3068,12 +3110,17 @@ GEN_DEVICE auto reduce_waves(const X& x, typename Op::acc* lds)
 }
 
 /// Folds the arrays of Lanes lanes that stand Across from one another, element by element, or a value of each, through
-/// workgroup memory for half of the lanes' arrays, but for those of four lanes at least; every lane gets its result.
+/// workgroup memory for half of the lanes' arrays, but for those of four lanes at least; every lane gets its result. Where several
+/// of these lanes are of one wave, it folds them first.
 /// Fence: wait until the other lanes have read what the memory held before.
 template <class Op, int Lanes, int Across, bool Fence = true, class X>
 GEN_DEVICE auto reduce_parts(const X& x, typename Op::acc* lds)
 {
-    return in_steps<Fence>(typename detail::parts_of<Op, Lanes, Across, X>::steps{lds}, x);
+#if GEN_NVIDIA
+    if constexpr (Across < GEN_WAVE_SIZE) return detail::fold_parts<Op, Lanes, Across, Fence>(x, lds);
+    else
+#endif
+        return in_steps<Fence>(typename detail::parts_of<Op, Lanes, Across, X>::steps{lds}, x);
 }
 
 // ---------------------------------------------------------------------------------------------------------
