@@ -169,10 +169,12 @@ def space_record(module: Module, library: Library) -> LazyRecord:
     """The space as rules see it.
 
     lens, axes; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least,
-    of which `read`, parts that are moved elsewhere counted as such; `inputs`, the number of parameters, of which `streams` are at least half as large as the space; `operations` per element; `folds`, their number, `folding`, their operators' names; `passes` over a row that is
+    of which `read`, parts that are moved elsewhere counted as such; `inputs`, the number of parameters but those of one
+    element a row, of which `streams` are at least half as large as the space; `operations` per element; `folds`, their number, `folding`, their operators' names; `passes` over a row that is
     not kept; `scattered`, the operators whose neighbouring results lie apart in their operands; `turned`, the axis along
     which neighbours lie together there, -1 without such operators or with rows; `item`, the bytes of
-    the smallest element type read or written, `wide` those of the largest; `views`, the shapes of what the only fold
+    the smallest element type read or written, `wide` those of the largest, of tensors at least half as large as the space, if
+    there are some; `views`, the shapes of what the only fold
     multiplies before it adds up, `view_types`, their element types, `view_layouts`, how they lie in memory ([lens, strides], [] where
     that is no layout), and `sum_type`, that of its result; `inner_views`, the shapes
     of what the fold multiplies whose results that one combines, `inner_axes`, the axes that it folds, and `inner_n`, how many
@@ -194,7 +196,9 @@ def space_record(module: Module, library: Library) -> LazyRecord:
             "elements": lambda: prod(lens),
             "bytes": lambda: _read(module, library) + sum(_bytes(_stored(n).type) for n in module.root.operands),
             "read": lambda: _read(module, library),
-            "inputs": lambda: sum(1 for p in module.parameters if p.type.sort == "tensor"),
+            "inputs": lambda: sum(
+                not _is_row_value(p.type, lens, axes) for p in module.parameters if p.type.sort == "tensor"
+            ),
             "streams": lambda: sum(
                 2 * p.type.elements >= prod(lens) for p in module.parameters if p.type.sort == "tensor"
             ),
@@ -211,8 +215,8 @@ def space_record(module: Module, library: Library) -> LazyRecord:
             "inner_views": lambda: tuple(view.type.lens for fold in inner() for view in folded_operands(fold, library)),
             "inner_axes": lambda: tuple(a for fold in inner() for a in fold_axes(fold, library)),
             "inner_n": lambda: sum(prod(fold_lens(f, library)[a] for a in fold_axes(f, library)) for f in inner()),
-            "item": lambda: min((_itemsize(t.dtype) for t in _tensors(module)), default=4),
-            "wide": lambda: max((_itemsize(t.dtype) for t in _tensors(module)), default=4),
+            "item": lambda: min((_itemsize(t.dtype) for t in _streamed(module, prod(lens))), default=4),
+            "wide": lambda: max((_itemsize(t.dtype) for t in _streamed(module, prod(lens))), default=4),
             "min_stride": lambda: _min_stride(module, lens, axes),
             "fast": lambda: next((d in axes for d in range(len(lens) - 1, -1, -1) if lens[d] > 1), False),
         }
@@ -257,6 +261,18 @@ def _moves(operand: Node, user: Node, library: Library) -> bool:
 
 def _bytes(type_: Type) -> int:
     return type_.elements * _itemsize(type_.dtype) if type_.sort == "tensor" else 0
+
+
+def _is_row_value(type_: Type, lens: Sequence[int], axes: Sequence[int]) -> bool:
+    """Has each row of a space one element of a tensor of that type?"""
+    one_a_row = tuple(1 if axis in axes else length for axis, length in enumerate(lens))
+    return len(axes) > 0 and type_.lens == one_a_row
+
+
+def _streamed(module: Module, elements: int) -> list[Type]:
+    """The tensors that are read and written as a kernel goes over so many elements; all where it goes over none."""
+    tensors = _tensors(module)
+    return [t for t in tensors if 2 * t.elements >= elements] or tensors
 
 
 def _tensors(module: Module) -> list[Type]:
