@@ -1,0 +1,75 @@
+"""What is rounded to a half or to 8 bits: quotients by a reciprocal, and integers by a float's last bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support import check_host, load
+from together import made
+
+TARGETS = ("gfx942", "gfx1100", "sm_90", "host")
+
+ROWS = """
+    x = @param:x -> {dtype}{{6, 80}}
+    f = convert[target_type=float](x)
+    a = abs(f)
+    m = reduce_max[axes={{1}}](a)
+    d = div(f, m)
+    q = mul(d, 100.0)
+    r = round(q)
+    y = convert[target_type=int8](r)
+    @return(y)
+"""
+ROUNDED = """
+    x = @param:x -> float{{{count}}}
+    r = round(x)
+    c = clip(r, {low}, {high})
+    y = convert[target_type={target_type}](c)
+    @return(y)
+"""
+QUOTIENT = """
+    x = @param:x -> float{8, 64}
+    s = @param:s -> float{8, 1}
+    d = div(x, s)
+    y = convert[target_type=bf16](d)
+    @return(y)
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["half", "bf16", "float"])
+def test_rows_by_their_largest_element(dtype: str, target: str) -> None:
+    check_host(ROWS.format(dtype=dtype), target)
+
+
+def test_no_division_for_each_element() -> None:
+    (kernel,) = made(ROWS.format(dtype="bf16"), "sm_90").kernels
+    assert "round_to_byte<gen::int8>(gen::div_near(" in kernel.text
+    assert " / m" not in kernel.text
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("target_type", "low", "high"), [("int8", -128, 127), ("uint8", 0, 255), ("int8", 0, 127), ("int8", -7, 7)]
+)
+def test_bytes_are_the_nearest(target_type: str, low: int, high: int, target: str) -> None:
+    """Halves go to the even one, what is beyond is the last one, NaN is 0."""
+    halves = np.arange(-300, 300, 0.5, dtype=np.float32)
+    others = np.array([np.nan, np.inf, -np.inf, 3e38, -3e38, 1e-45, -0.0, 2**23 + 1], np.float32)
+    x = np.concatenate([halves, np.nextafter(halves, np.float32(np.inf)), others])
+    text = ROUNDED.format(count=len(x), low=f"{low}.0", high=f"{high}.0", target_type=target_type)
+    want = np.nan_to_num(np.clip(np.round(x), low, high), nan=0).astype(target_type)
+    np.testing.assert_array_equal(made(text, target).on_the_host({"x": x}, threads=1, order=0)["y"], want)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_quotients_all_over_the_range(target: str) -> None:
+    """Divisors without a normal reciprocal, zeros, infinities and NaN."""
+    assert "div_near" in made(QUOTIENT, "sm_90").kernels[0].text
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 3e38, 1e-38, 1e-42], np.float32)
+    x = np.resize(np.concatenate([special, np.geomspace(1e-30, 1e30, 56, dtype=np.float32)]), (8, 64))
+    inputs = {"x": x, "s": special[:, None]}
+    want = load(QUOTIENT).run(inputs, "interpret", precise=True)["y"]
+    got = made(QUOTIENT, target).on_the_host(inputs, threads=1, order=0)["y"]
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(got.astype(np.float32), want.astype(np.float32), rtol=2**-7, atol=1e-40)
