@@ -16,6 +16,23 @@
 // @return(y)
 #include "gen.hpp"
 
+namespace gen {
+/// x / y, within 2.4e-7 of it. Divisors whose reciprocals are no normal numbers are scaled, and x with them.
+GEN_DEVICE float div_near(float x, float y)
+{
+    const float size = abs(y), scale = size > 0x1p+126f ? 0x1p-4f : size < 0x1p-126f ? 0x1p+24f : 1.0f;
+#if GEN_NVIDIA
+    float reciprocal;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(y * scale));
+#elif GEN_AMD
+    const float reciprocal = __builtin_amdgcn_rcpf(y * scale);
+#else
+    const float reciprocal = 1.0f / (y * scale);
+#endif
+    return x * scale * reciprocal;
+}
+}  // namespace gen
+
 /// The sum; half and bf16 are added up in float.
 struct sum_float {
     using acc = float;
@@ -44,23 +61,23 @@ test(const gen::half* __restrict__ x,
     const float lane_sum = gen::lane_reduce<sum_float>(convert);
     const float wave_sum = gen::dpp_reduce<sum_float, 64>(lane_sum);
     const float block_sum = gen::reduce_waves<sum_float, 4, false>(wave_sum, lds);
-    const float mul = block_sum * 0.00024414062f;
+    const float div_near = gen::div_near(block_sum, 4096.0f);
     gen::array<float, 16> sub;
-    gen::array<float, 16> mul2;
+    gen::array<float, 16> mul;
     GEN_UNROLL
     for (int i = 0; i < 16; ++i) {
-        sub[i] = convert[i] - mul;
-        mul2[i] = sub[i] * sub[i];
+        sub[i] = convert[i] - div_near;
+        mul[i] = sub[i] * sub[i];
     }
-    const float lane_sum2 = gen::lane_reduce<sum_float>(mul2);
+    const float lane_sum2 = gen::lane_reduce<sum_float>(mul);
     const float wave_sum2 = gen::dpp_reduce<sum_float, 64>(lane_sum2);
     const float block_sum2 = gen::reduce_waves<sum_float, 4, false>(wave_sum2, lds2);
-    const float rsqrt = gen::rsqrt(gen::fma(block_sum2, 0.00024414062f, 1.001358e-05f));
+    const float rsqrt = gen::rsqrt(gen::div_near(block_sum2, 4096.0f) + 1.001358e-05f);
     gen::array<gen::half, 16> y;
     GEN_UNROLL
     for (int i = 0; i < 16; ++i) {
-        const float fma2 = gen::fma(sub[i] * rsqrt, gen::convert<float>(scale_in[i]), gen::convert<float>(shift_in[i]));
-        y[i] = gen::convert<gen::half>(fma2);
+        const float fma = gen::fma(sub[i] * rsqrt, gen::convert<float>(scale_in[i]), gen::convert<float>(shift_in[i]));
+        y[i] = gen::convert<gen::half>(fma);
     }
     gen::strided_store<16, 2048, 8>(z_output, base, y);
 }

@@ -12,6 +12,23 @@
 // @return(y)
 #include "gen.hpp"
 
+namespace gen {
+/// x / y, within 2.4e-7 of it. Divisors whose reciprocals are no normal numbers are scaled, and x with them.
+GEN_DEVICE float div_near(float x, float y)
+{
+    const float size = abs(y), scale = size > 0x1p+126f ? 0x1p-4f : size < 0x1p-126f ? 0x1p+24f : 1.0f;
+#if GEN_NVIDIA
+    float reciprocal;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(y * scale));
+#elif GEN_AMD
+    const float reciprocal = __builtin_amdgcn_rcpf(y * scale);
+#else
+    const float reciprocal = 1.0f / (y * scale);
+#endif
+    return x * scale * reciprocal;
+}
+}  // namespace gen
+
 /// The sum; half and bf16 are added up in float.
 struct sum_float {
     using acc = float;
@@ -39,7 +56,7 @@ test(const gen::bf16* __restrict__ x,
     const float lane_sum = gen::lane_reduce<sum_float>(mul);
     const float wave_sum = gen::dpp_reduce<sum_float, 64>(lane_sum);
     const float block_sum = gen::reduce_waves<sum_float, 2, false>(wave_sum, lds);
-    const float rsqrt = gen::rsqrt(gen::fma(block_sum, 0.00048828125f, 9.983778e-07f));
+    const float rsqrt = gen::rsqrt(gen::div_near(block_sum, 2048.0f) + 9.983778e-07f);
     gen::array<gen::bf16, 16> y;
     GEN_UNROLL
     for (int i = 0; i < 16; ++i) {
