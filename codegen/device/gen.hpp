@@ -2223,6 +2223,10 @@ GEN_DEVICE bool holds(bool mask, int)
 {
     return mask;
 }
+GEN_DEVICE bool holds(int mask, int)  // what `&` makes of two truth values
+{
+    return mask;
+}
 
 /// Is it known that a mask holds for no element?
 template <class M>

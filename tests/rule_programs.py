@@ -1,0 +1,180 @@
+"""Programs for rules that need a certain schedule or target: each a text, a target, and what is pinned of its schedule."""
+
+from __future__ import annotations
+
+Pinned = tuple[str, str, dict[str, object]]
+
+
+def _attention(mask: str, hidden: str, *, queries: int = 96, keys: int = 130, width: int = 64, made: str = "k") -> str:
+    """Attention of halves whose scores are as `hidden` says of the score `x` and a mask's lines; `made` is of the keys."""
+    lens = f"2, {queries}, {keys}"
+    return f"""
+        q = @param:q -> half{{2, {queries}, {width}}}
+        k = @param:k -> half{{2, {keys}, {width}}}
+        v = @param:v -> half{{2, {keys}, {width}}}
+        t = transpose[permutation={{0, 2, 1}}]({made})
+        d = dot(q, t)
+        x = mul(d, 0.125)
+        r = iota[lens={{{lens}}}, axis=1]()
+        c = iota[lens={{{lens}}}, axis=2]()
+        {mask}
+        s = {hidden}
+        p = softmax[axis=2](s)
+        z = dot(p, v)
+        @return(z)"""
+
+
+_TURNS = {"turns": 1, "tile": (128, 64, 64)}
+ATTENTION: dict[str, Pinned] = {
+    "attention in turns": (_attention("m = greater(c, r)", "where(m, -inf, x)"), "sm_90", _TURNS),
+    "attention in turns, deep": (_attention("m = less(c, r)", "where(m, x, -inf)", width=128), "sm_90", {"turns": 1}),
+    "attention in turns of computed keys": (
+        _attention("", "x", made="u").replace("t = transpose", "u = relu(k)\n        t = transpose"),
+        "sm_90",
+        _TURNS,
+    ),
+    "attention behind a distance": (
+        _attention("e = sub(r, c)\nm = less(e, 9)", "where(m, x, -inf)"),
+        "sm_90",
+        {},
+    ),
+    "attention behind sums": (_attention("e = add(r, c)\nm = greater(e, 99)", "where(m, x, -inf)"), "sm_90", {}),
+    "attention before a place": (
+        _attention("e = sub(r, 7)\nm = less(c, e)\nn = greater_equal(c, 5)\no = logical_and(m, n)", "where(o, -inf, x)"),
+        "sm_90",
+        {},
+    ),
+    "attention of some": (
+        _attention("m = equal(c, 9)\nn = less_equal(c, 3)\no = logical_or(m, n)", "where(o, -inf, x)"),
+        "sm_90",
+        {},
+    ),
+    "attention of others": (
+        _attention("m = less(c, 9)\nn = greater(c, 30)\no = logical_or(m, n)", "where(o, x, -inf)"),
+        "sm_90",
+        {},
+    ),
+}
+
+_PRODUCT = "x = @param:x -> half{{{b}, {m}, {k}}}\nw = @param:w -> half{{{b}, {k}, {n}}}\nz = dot(x, w)\n@return(z)"
+
+
+def _boxes(b: int, m: int, k: int, n: int, **pins: object) -> Pinned:
+    text = _PRODUCT.format(b=b, m=m, k=k, n=n)
+    return text, "sm_90", {"algo": "matrix", "instruction": "wgmma_m64n128k16_f16", **pins}
+
+
+BOXES: dict[str, Pinned] = {
+    "boxes in turn": _boxes(300, 8, 32, 16, tile=(64, 128, 64)),
+    "boxes in even bands": _boxes(1, 4096, 128, 4096, tile=(128, 128, 64)),
+    "boxes in uneven bands": _boxes(1, 5000, 128, 4096, tile=(128, 128, 64)),
+}
+
+_NIBBLES = """
+        x = @param:x -> uint8{{{rows}, 64}}
+        l = bitwise_and(x, 15)
+        h = shift_right(x, 4)
+        a = unsqueeze[axes={{2}}](l)
+        b = unsqueeze[axes={{2}}](h)
+        j = concat[axis=2](a, b)
+        f = convert[target_type=half](j)
+        y = reshape[dims={{{rows}, 128}}](f)
+        @return(y)"""
+_SHUFFLED = """
+        x = @param:x -> half{{2, 8, {rows}, 32}}
+        a = reshape[dims={{2, 2, 2, 2, {rows}, 32}}](x)
+        t = transpose[permutation={{0, 1, 4, 2, 5, 3}}](a)
+        y = reshape[dims={{2, 2, {twice}, 64}}](t)
+        @return(y)"""
+DIGITS: dict[str, Pinned] = {
+    "nibbles": (_NIBBLES.format(rows=48), "sm_90", {"vector": 4, "share": 8}),
+    "nibbles of a tail": (_NIBBLES.format(rows=47), "sm_90", {"vector": 4, "share": 8}),
+    "pixels shuffled": (_SHUFFLED.format(rows=16, twice=32), "sm_90", {"vector": 4, "share": 8}),
+    "pixels shuffled with a tail": (_SHUFFLED.format(rows=15, twice=30), "sm_90", {"vector": 4, "share": 8}),
+    "pairs that are rotated": (
+        """
+        x = @param:x -> half{2, 3, 16, 128}
+        c = @param:c -> half{64, 1}
+        s = @param:s -> half{64, 1}
+        v = reshape[dims={2, 3, 16, 64, 2}](x)
+        a = slice[axes={4}, starts={0}, ends={1}](v)
+        b = slice[axes={4}, starts={1}, ends={2}](v)
+        ac = mul(a, c)
+        bs = mul(b, s)
+        bc = mul(b, c)
+        as = mul(a, s)
+        l = sub(ac, bs)
+        r = add(bc, as)
+        j = concat[axis=4](l, r)
+        y = reshape[dims={2, 3, 16, 128}](j)
+        @return(y)""",
+        "sm_90",
+        {"vector": 4, "share": 8},
+    ),
+    "windows in whole blocks": (
+        """
+        x = @param:x -> half{4, 3, 16, 32}
+        r = reshape[dims={4, 3, 8, 2, 16, 2}](x)
+        m = reduce_max[axes={3, 5}](r)
+        y = reshape[dims={4, 3, 8, 16}](m)
+        @return(y)""",
+        "sm_90",
+        {"algo": "lane", "vector": 4, "share": 4},
+    ),
+}
+
+_ROWS = """
+        x = @param:x -> {dtype}{{6, {width}}}
+        f = convert[target_type=float](x)
+        a = abs(f)
+        m = reduce_max[axes={{1}}](a)
+        d = div(f, m)
+        q = mul(d, 100.0)
+        r = round(q)
+        y = convert[target_type=int8](r)
+        @return(y)"""
+_CLIPPED = """
+        x = @param:x -> float{{1000}}
+        r = round(x)
+        c = clip(r, {low}, {high})
+        y = convert[target_type={t}](c)
+        @return(y)"""
+_HALVES = """
+        x = @param:x -> float{8, 64}
+        s = @param:s -> float{8, 1}
+        d = div(x, s)
+        e = neg(d)
+        y = convert[target_type=half](e)
+        @return(y)"""
+BYTES: dict[str, Pinned] = {
+    "quotients as halves": (_HALVES, "sm_90", {}),
+    "rows rounded to bytes": (_ROWS.format(dtype="half", width=80), "sm_90", {}),
+    **{
+        f"{t} from {low} to {high}": (_CLIPPED.format(t=t, low=low, high=high), "sm_90", {})
+        for t, low, high in (("int8", "-128.0", "127.0"), ("uint8", "0.0", "255.0"), ("int8", "-127.0", "127.0"), ("int8", "0.0", "127.0"))
+    },
+}
+
+_VARIANCE = """
+        x = @param:x -> {dtype}{{64, 131072}}
+        m = reduce_mean[axes={{1}}](x)
+        d = sub(x, m)
+        q = mul(d, d)
+        s = reduce_mean[axes={{1}}](q)
+        @return(s)"""
+_LOGARITHM = """
+        x = @param:x -> {dtype}{{64, {width}}}
+        m = reduce_max[axes={{1}}](x)
+        d = sub(x, m)
+        e = exp(d)
+        s = reduce_sum[axes={{1}}](e)
+        l = log(s)
+        y = add(l, m)
+        @return(y)"""
+WALKED: dict[str, Pinned] = {
+    "variance of a power of two": (_VARIANCE.format(dtype="float"), "gfx942", {"steps": 8}),
+    "logarithms of walked rows": (_LOGARITHM.format(dtype="float", width=131072), "sm_90", {}),
+    "logarithms of walked rows with a tail": (_LOGARITHM.format(dtype="float", width=131001), "sm_90", {}),
+}
+
+RULE_PROGRAMS: dict[str, Pinned] = {**ATTENTION, **BOXES, **DIGITS, **BYTES, **WALKED}
