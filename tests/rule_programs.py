@@ -29,7 +29,7 @@ ATTENTION: dict[str, Pinned] = {
     "attention in turns": (_attention("m = greater(c, r)", "where(m, -inf, x)"), "sm_90", _TURNS),
     "attention in turns, deep": (_attention("m = less(c, r)", "where(m, x, -inf)", width=128), "sm_90", {"turns": 1}),
     "attention in turns of computed keys": (
-        _attention("", "x", made="u").replace("t = transpose", "u = relu(k)\n        t = transpose"),
+        _attention("", "relu(x)", made="u").replace("t = transpose", "u = relu(k)\n        t = transpose"),
         "sm_90",
         _TURNS,
     ),
@@ -40,7 +40,9 @@ ATTENTION: dict[str, Pinned] = {
     ),
     "attention behind sums": (_attention("e = add(r, c)\nm = greater(e, 99)", "where(m, x, -inf)"), "sm_90", {}),
     "attention before a place": (
-        _attention("e = sub(r, 7)\nm = less(c, e)\nn = greater_equal(c, 5)\no = logical_and(m, n)", "where(o, -inf, x)"),
+        _attention(
+            "e = sub(r, 7)\nm = less(c, e)\nn = greater_equal(c, 5)\no = logical_and(m, n)", "where(o, -inf, x)"
+        ),
         "sm_90",
         {},
     ),
@@ -151,7 +153,12 @@ BYTES: dict[str, Pinned] = {
     "rows rounded to bytes": (_ROWS.format(dtype="half", width=80), "sm_90", {}),
     **{
         f"{t} from {low} to {high}": (_CLIPPED.format(t=t, low=low, high=high), "sm_90", {})
-        for t, low, high in (("int8", "-128.0", "127.0"), ("uint8", "0.0", "255.0"), ("int8", "-127.0", "127.0"), ("int8", "0.0", "127.0"))
+        for t, low, high in (
+            ("int8", "-128.0", "127.0"),
+            ("uint8", "0.0", "255.0"),
+            ("int8", "-127.0", "127.0"),
+            ("int8", "0.0", "127.0"),
+        )
     },
 }
 
