@@ -39,6 +39,7 @@ from shrinking import shrunk, signature
 from sure_elements import Rejected
 
 from genrw.authoring.rulesets import load_library
+from genrw.codegen.runtime.compilers import zig
 from genrw.engine.language.expr_walk import did_you_mean
 from genrw.engine.library.infer import show
 from genrw.engine.library.library import Library
@@ -85,6 +86,15 @@ def trial_of(library: Library, seed: int, number: int, operators: Sequence[str] 
     return drawn_trial(program, library, seed, number)
 
 
+def has_device_compiler() -> bool:
+    """Whether kernels can be compiled for AMD GPUs here."""
+    try:
+        zig()
+    except GenrwError:
+        return False
+    return True
+
+
 class Worker:
     """Tries the programs of one chunk, and tells its parent what it does and finds."""
 
@@ -93,6 +103,7 @@ class Worker:
     ) -> None:
         self.library, self.pipe, self.known, self.shrink = library, pipe, known, shrink
         self.operators = operators
+        self.has_device_compiler = has_device_compiler()
 
     def run(self, seed: int, numbers: Sequence[int]) -> None:
         waiting: list[tuple[int, Lowered]] = []
@@ -118,11 +129,17 @@ class Worker:
             self.pipe.send(("at", number, found.trial))
             fault = kernels if isinstance(kernels, Fault) else host_fault(found, kernels)
             if fault is None and number % DEVICE_SHARE == 0:
-                fault = device_fault(found, self.library)
+                fault = self._device_fault(found)
             if fault is not None:
                 self.tell(number, found.trial, fault)
             else:
                 self._count(found)
+
+    def _device_fault(self, found: Lowered) -> Fault | None:
+        if self.has_device_compiler:
+            return device_fault(found, self.library)
+        self.pipe.send(("count", "not compiled for a GPU: there is no compiler", 1))
+        return None
 
     def _count(self, found: Lowered) -> None:
         self.pipe.send(("count", "right", 1))

@@ -6,7 +6,7 @@ program is run some more times with rounding errors thrown into all that is not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,18 @@ from genrw.program import Program
 
 Arrays = dict[str, Any]
 
-NOISE, MARGIN = ((0.0, 0.0), (0.5, 2.0), (-2.0, -0.5), (-2.0, 2.0)), 16
-"""From how many to how many epsilons the rounding errors are, one run for each pair; and what part of the bound of errors
-they may come to where an element is sure."""
+Errors = tuple[float, float]
+NOISE: Sequence[tuple[Errors, Errors]] = (
+    ((0.0, 0.0), (0.0, 0.0)),
+    ((0.5, 2.0), (0.5, 2.0)),
+    ((-2.0, -0.5), (-2.0, -0.5)),
+    ((-2.0, 2.0), (-2.0, 2.0)),
+    ((0.0, 0.0), (0.5, 2.0)),
+)
+"""From how many to how many epsilons the rounding errors of operands and of results are, one run for each. Where both have
+some they may cancel out: then the bits of a result look sure, but for the run in which operands have none."""
+MARGIN = 16
+"""What part of the bound of errors they may come to where an element is sure."""
 _SPECIAL = (float("inf"), float("-inf"), float("nan"), 0.0, -0.0, 1e30, -7e4, 1e-30)
 
 
@@ -96,25 +105,26 @@ class _Noise:
     """Rounding errors, thrown into what is not exact: into an operation's floating operands and its result."""
 
     def __init__(
-        self, exact: Mapping[int, Any], rng: np.random.Generator, library: Library, errors: tuple[float, float]
+        self, exact: Mapping[int, Any], rng: np.random.Generator, library: Library, errors: tuple[Errors, Errors]
     ) -> None:
-        self.exact, self.rng, self.library, self.errors = exact, rng, library, errors
+        self.exact, self.rng, self.library = exact, rng, library
+        self.of_operands, self.of_results = errors
 
     def operands(self, node: Node, operands: list[Array]) -> list[Array]:
         if self.library.role(node.op) == "index_map" or np.all(self.exact[id(node)]):
             return operands
-        return [self._with_noise(x, x.dtype, True) for x in operands]
+        return [self._with_noise(x, x.dtype, True, self.of_operands) for x in operands]
 
     def result(self, node: Node, value: Array) -> Array:
         if self.library.role(node.op) == "index_map":
             return value
-        return self._with_noise(value, node.type.dtype, ~self.exact[id(node)])
+        return self._with_noise(value, node.type.dtype, ~self.exact[id(node)], self.of_results)
 
-    def _with_noise(self, value: Array, dtype: str, places: Any) -> Array:
+    def _with_noise(self, value: Array, dtype: str, places: Any, errors: Errors) -> Array:
         if not DTYPES[dtype].is_float:
             return value
-        errors = 1 + DTYPES[dtype].epsilon * self.rng.uniform(*self.errors, value.values.shape)
-        values = np.where(places, value.values * errors, value.values)
+        factors = 1 + DTYPES[dtype].epsilon * self.rng.uniform(*errors, value.values.shape)
+        values = np.where(places, value.values * factors, value.values)
         return stored(Array(values, dtype).finished(dtype, False), dtype, False)
 
 
