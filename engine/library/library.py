@@ -427,6 +427,12 @@ class Library:
         chosen = [self.stages.index(s) for op in self.kernel_operators for s in op.decl.stages if s in self.stages]
         return stage in self.stages and bool(chosen) and self.stages.index(stage) >= max(chosen)
 
+    @cached_property
+    def context_stages(self) -> dict[str, tuple[str, ...]]:
+        """The stages whose rules know the parts of the context that are not always there."""
+        before = zip(self.stages, self.stages[1:], strict=False)
+        return {"schedule": tuple(s for last, s in before if self.is_scheduled(last)), "space": self.stages[1:]}
+
     def members_of(self, class_name: str) -> frozenset[str] | None:
         """The operators of a class or role; None if there is no such class."""
         if class_name in self.classes:

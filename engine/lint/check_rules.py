@@ -253,9 +253,16 @@ class _RuleCheck:
         for leaf in leaves(right):
             if isinstance(leaf, VarPattern) and leaf.name not in operands:
                 yield Diagnostic(f"`{leaf.name}` is not bound by the left side", leaf.span)
+        for node in nodes(right):
+            if node.family is not None and node.family not in known | self.library.monoids.keys():
+                remedy = did_you_mean(node.family, self.library.monoids) or "docs/operators.md lists the monoids"
+                yield Diagnostic(
+                    f"`{node.family}` is no monoid, and the left side does not bind it", node.op_span, remedy
+                )
         for expr in self._clauses():
             yield from self._expression(expr, known)
         yield from self._template(right, known)
+        yield from self._unknown_yet(right)
         yield from self._members(left, right)
         yield from self._circles()
 
@@ -277,6 +284,20 @@ class _RuleCheck:
                 if base in known and node.name not in known[base]:
                     remedy = did_you_mean(node.name, known[base]) or f"it has {', '.join(sorted(known[base]))}"
                     yield Diagnostic(f"`{base}` has no member `{node.name}`", node.span, remedy)
+
+    def _unknown_yet(self, right: Pattern) -> Iterator[Diagnostic]:
+        """Parts of the context that a stage of the rule does not have."""
+        named = {
+            node.name: node.span
+            for expr in self._expressions(right)
+            for node, local in walk_free(expr)
+            if isinstance(node, Name) and node.name not in local
+        }
+        for name, known in self.library.context_stages.items():
+            missing = [s for s in self.rule.stages if s in self.library.stages and s not in known]
+            if missing and name in named:
+                when = f"from `{known[0]}` on" if known else "at no stage"
+                yield Diagnostic(f"`{missing[0]}` does not know the {name}", named[name], f"it is known {when}")
 
     def _circles(self) -> Iterator[Diagnostic]:
         """`with` values that are computed from themselves."""

@@ -5,7 +5,7 @@ Nothing here knows what a machine has. What the other targets say is the measure
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from genrw.engine.language.expr_walk import did_you_mean, member_uses
@@ -70,8 +70,13 @@ def _value(name: str, value: Any, others: Sequence[Any], span: Span) -> Iterator
         return
     remedy = f"other targets have {', '.join(dict.fromkeys(map(_shown, others)))}"
     kinds = dict.fromkeys(map(_kind, others))
-    if _kind(value) not in kinds and not (_kind(value) == "a whole number" and "a number" in kinds):
+    if not _fits(_kind(value), kinds):
         yield Diagnostic(f"`{name}` is {' or '.join(kinds)}, not {_kind(value)}", span, remedy)
+        return
+    parts = dict.fromkeys(_kind(part) for other in others if isinstance(other, tuple) for part in other)
+    odd = [k for k in map(_kind, value if isinstance(value, tuple) else ()) if not _fits(k, parts)]
+    if parts and odd:
+        yield Diagnostic(f"`{name}` has {' or '.join(parts)} in it, not {odd[0]}", span, remedy)
         return
     mine, theirs = _numbers(value), [n for other in others for n in _numbers(other)]
     if not theirs:
@@ -102,6 +107,11 @@ def _kind(value: Any) -> str:
     if isinstance(value, bool):
         return "true or false"
     return "a whole number" if isinstance(value, int) else "a number" if isinstance(value, float) else "a text"
+
+
+def _fits(kind: str, kinds: Collection[str]) -> bool:
+    """Is a kind one of those there are? A whole number is a number, too."""
+    return kind in kinds or (kind == "a whole number" and "a number" in kinds)
 
 
 def _numbers(value: Any) -> list[float]:

@@ -36,6 +36,27 @@ REFUSED = {
         "n: int = 1.5",
         "is a whole number",
     ),
+    "a member of a family that is none": (
+        RULE.format("tanh(tanh(x))\n  => reduce_{sume}[axes=[0]](x)"),
+        "reduce_{sume}",
+        "`sume` is no monoid, and the left side does not bind it",
+    ),
+    "the schedule before there is one": (
+        RULE.format('tanh(tanh(x)) when schedule.algo == "wave"\n  => x'),
+        "schedule",
+        "`simplify` does not know the schedule",
+    ),
+    "the schedule where it is chosen": (
+        'stage schedule\n\nrule mine\n  return(xs...)\n  => scheduled[algo="mine", block_size=n, lanes=1, vector=1,'
+        " share=1, steps=1](xs...)\n  with n = schedule.block_size\n",
+        "schedule",
+        "`schedule` does not know the schedule",
+    ),
+    "the space before there is one": (
+        RULE.format("tanh(tanh(x))\n  => mul(x, {space.rows})"),
+        "space",
+        "`simplify` does not know the space",
+    ),
     "an operator without a role": ("op mine(x: T) -> T where T: real\n  means x + x\n", "mine", "no role"),
     "a meaning that has no C++": (OP.format("means flip(x, [0])"), "flip(x, [0])", "cannot be printed"),
     "a meaning that is a text": (OP.format('means "word"'), '"word"', "cannot be printed"),
@@ -120,6 +141,17 @@ REFUSED = {
     "less than nothing": (TARGET.format("crowding 0 - 1"), "0 - 1", "is not below 0"),
     "a number for a list": (TARGET.format("block_sizes 64"), "64", "is a list, not a whole number"),
     "an empty list": (TARGET.format("block_sizes []"), "[]", "has no elements"),
+    "a text among numbers": (
+        TARGET.format('block_sizes [64, "a"]'),
+        '[64, "a"]',
+        "has a whole number in it, not a text",
+    ),
+    "a fraction among whole numbers": (
+        TARGET.format("block_sizes [64.5]"),
+        "[64.5]",
+        "has a whole number in it, not a number",
+    ),
+    "a list among numbers": (TARGET.format("block_sizes [[64]]"), "[[64]]", "has a whole number in it, not a list"),
     "a list with nothing in it": (TARGET.format("block_sizes [64, 0]"), "[64, 0]", "is above 0"),
     "an instruction that there is not": (
         TARGET.format('matrices ["mma_m16n8k16_f61"]'),
