@@ -94,7 +94,8 @@ def _library(groups: tuple[Texts, Texts], examples: bool) -> Library:
     gathered, problems = gathered_library([*shipped, *own], before.library if before else None)
     declared = [d for file in own for d in file.declarations]
     foreign = frozenset(d.name for d in declared if isinstance(d, OpDecl | InstructionDecl))
-    library = replace(gathered, digest=digest, foreign=foreign)
+    foreign_rules = frozenset(rule.name for rule in rules_among(declared))
+    library = replace(gathered, digest=digest, foreign=foreign, foreign_rules=foreign_rules)
     checked = before.checked if before is not None and before.library.shares_terms(library) else frozenset()
     new = [d for d in declared if _wording(d) not in checked]
     if new or problems:

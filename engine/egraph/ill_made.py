@@ -1,19 +1,21 @@
 """Which rule made a term that its operator does not allow, or of another type than the value that it stands for.
 
 Nothing asks while rules run: that would take longer than the rules. It is asked where a stage fails, of the terms that
-are there by then. The rule that fails is often another one, which met such a term.
+are there by then. The rule that fails is often another one, which met such a term. Of rules that did not come with genrw
+it is asked where a stage ends well, too: another rule may have made something of such a term that looks right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from genrw.engine.ir.enode import ENode
-from genrw.engine.ir.nodes import Module
+from genrw.engine.ir.nodes import Attributes, Module
 from genrw.engine.ir.types import Type
 from genrw.engine.library.infer import TypeProblem, infer
 from genrw.engine.library.library import Library
+from genrw.engine.programs.build import attribute_problem
 from genrw.engine.programs.build_main import type_text
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.rw_tree import RuleDecl
@@ -62,6 +64,82 @@ def ill_made(library: Library, graph: EGraphSnapshot, modules: Sequence[Module])
         if len(types) == known:
             break
     return None
+
+
+def ill_made_by(
+    library: Library, graph: EGraphSnapshot, modules: Sequence[Module], rules: Collection[str]
+) -> GenrwError | None:
+    """The first of some rules that made a tensor such, of operands whose types are known."""
+    if not any(graph.rules[r].partition("/")[0] in rules for made in graph.why.values() for r in made):
+        return None
+    types: dict[int, Type] = {}
+    for module in modules:
+        for node in module.nodes:
+            number = graph.class_of[graph.ids[id(node)]]
+            makers = [key for r in graph.why.get(number, ()) if (key := graph.rules[r]).partition("/")[0] in rules]
+            if differ(types.setdefault(number, node.type), node.type) and makers:
+                return other_type(library, makers, types[number], node.type)
+    known = _Types(library, graph, types)
+    for number in sorted(graph.why):
+        own = [r for r in sorted(graph.why[number]) if graph.rules[r].partition("/")[0] in rules]
+        for term in (*graph.classes.get(number, ()), *graph.replaced.get(number, ())) if own else ():
+            makers = [graph.rules[r] for r in own if term.op in graph.builds[r]]
+            try:
+                problem = (
+                    _odd_attribute(library, term.op, graph.interner.attributes(term.attributes)) if makers else None
+                )
+                type_, wanted = (known.of_term(term), known.of_class(number, own)) if makers else (None, None)
+            except TypeProblem as raised:
+                problem = raised.message
+            if problem is not None:
+                return _not_allowed(library, makers, term.op, problem)
+            if type_ is not None and wanted is not None and differ(wanted, type_):
+                return other_type(library, makers, type_, wanted)
+    return None
+
+
+def _odd_attribute(library: Library, op: str, attributes: Attributes) -> str | None:
+    """What is wrong with an attribute whose value is not of its kind."""
+    declared = library.operator(op).attributes
+    problems = ((name, attribute_problem(library, declared[name].type, value)) for name, value in attributes)
+    return next((f"`{name}` {problem}" for name, problem in problems if problem is not None), None)
+
+
+class _Types:
+    """The types of the tensors of an e-graph, inferred as they are asked for; None where they cannot be."""
+
+    def __init__(self, library: Library, graph: EGraphSnapshot, known: Mapping[int, Type]) -> None:
+        self.library, self.graph = library, graph
+        self.known: dict[int, Type | None] = dict(known)
+
+    def of_class(self, number: int, without: Collection[int] = ()) -> Type | None:
+        """The type of a class; unless it is known, not that of terms which certain rules may have made."""
+        if number in self.known:
+            return self.known[number]
+        self.known[number] = None  # what needs itself says nothing
+        built = frozenset(op for r in without for op in self.graph.builds[r])
+        for term in self.graph.classes.get(number, ()):
+            try:
+                found = self.of_term(term) if term.op not in built else None
+            except TypeProblem:
+                continue
+            if found is not None:
+                self.known[number] = found
+                return found
+        return None
+
+    def of_term(self, term: ENode) -> Type | None:
+        """The type of a term of tensors; TypeProblem if its operator does not allow it."""
+        if term.number is not None:
+            return None
+        operands = [self.of_class(operand) for operand in term.operands]
+        tensors = [type_ for type_ in operands if type_ is not None and type_.sort == "tensor"]
+        if len(tensors) < len(operands):
+            return None
+        interner = self.graph.interner
+        attributes, context = interner.attributes(term.attributes), interner.context(term.attributes)
+        found = infer(self.library, term.op, attributes, tensors, context)
+        return found if found.sort == "tensor" else None
 
 
 def differ(one: Type, other: Type) -> bool:

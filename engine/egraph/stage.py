@@ -28,7 +28,7 @@ from genrw.engine.egraph.encode import (
 from genrw.engine.egraph.encodings import RULES, Encodings, Needed, for_arity, rulesets
 from genrw.engine.egraph.faults import fault, is_fault
 from genrw.engine.egraph.guard_evaluation import RuleUse
-from genrw.engine.egraph.ill_made import blamed
+from genrw.engine.egraph.ill_made import blamed, ill_made_by
 from genrw.engine.egraph.recording import CLASS, OPERATOR, Application, applications
 from genrw.engine.egraph.schema import Declared
 from genrw.engine.egraph.unfinished import Work, graph_text, keep
@@ -340,7 +340,9 @@ class StageEngine:
             self._load(batch, interner, ids)
             kernels = sum(1 + len(module.nodes) // _OPERATIONS_OF_A_KERNEL for module in modules)
             self._saturate(interner, kernels, answered, reports)
-            return self._read(interner, ids, answered)
+            graph = self._read(interner, ids, answered)
+            self._judge(graph, modules)
+            return graph
         except GenrwError as problem:
             graph = self._read(interner, ids, answered) if self._size.rows <= _MOST_READ else None
             raise blamed(self.library, graph, modules, problem) from None
@@ -351,6 +353,13 @@ class StageEngine:
             if self._size.nodes > _NODES_LEFT:
                 self._pop()
         raise self._exhausted(ended, graph, reports, batch)
+
+    def _judge(self, graph: EGraphSnapshot, modules: Sequence[Module]) -> None:
+        """GenrwError where a rule that did not come with genrw made what its operator does not allow."""
+        foreign = self.library.foreign_rules
+        wrong = ill_made_by(self.library, graph, modules, foreign) if foreign else None
+        if wrong is not None:
+            raise wrong
 
     def settles(self, batch: _Batch) -> bool:
         """Does a batch saturate, within the limits?"""
@@ -579,7 +588,9 @@ class StageEngine:
     ) -> GenrwError:
         """The diagnostic for a limit that was reached; the e-graph is kept for the author to look at."""
         work = Work.of(reports, self.rules, graph)
-        suspects = work.slowest if ended.slow else work.busiest
+        ranked = work.slowest if ended.slow else work.busiest
+        # The others settle on all that comes with genrw.
+        suspects = sorted(ranked, key=lambda r: r.name not in self.library.foreign_rules or not work.applied[r.name])
         found = self._responsible(suspects, batch)
         rule = found or next(iter(suspects), None)
         message = f"stage `{self.stage}` {ended.why}"

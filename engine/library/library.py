@@ -255,7 +255,7 @@ def _unscheduled(listing: Span, name: str) -> GenrwError:
 @dataclass(frozen=True, eq=False)
 class Library:
     """Everything that a set of `.rw` files declares. `foreign` names the operators and instructions that did not
-    come with genrw."""
+    come with genrw, `foreign_rules` the rules."""
 
     files: tuple[RuleFile, ...]
     operators: Mapping[str, Operator]
@@ -271,6 +271,7 @@ class Library:
     instructions: Mapping[str, Instruction] = field(default_factory=dict)
     digest: str = ""
     foreign: frozenset[str] = frozenset()
+    foreign_rules: frozenset[str] = frozenset()
     _found: dict[str, tuple[Operator, str | None] | None] = field(default_factory=dict, repr=False)
 
     @cached_property

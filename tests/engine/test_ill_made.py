@@ -46,6 +46,24 @@ MADE = {
         "mine",
         "puts half{8, 16} in the place of float{8, 16}",
     ),
+    "a slice that another rule takes for one of all elements": (
+        "tanh(tanh(x))\n  => slice[axes=[0], starts=[0], ends=[1]](x)",
+        TANH + ALONE,
+        "mine",
+        "puts float{1, 16} in the place of float{8, 16}",
+    ),
+    "a slice of what another rule made": (
+        "tanh(abs(x))\n  => slice[axes=[0], starts=[0], ends=[1]](x)",
+        "x = @param:x -> float{8, 16}\na = abs(x)\nc = abs(a)\nd = abs(c)\nb = tanh(d)\n" + ALONE,
+        "mine",
+        "puts float{1, 16} in the place of float{8, 16}",
+    ),
+    "lengths that are none": (
+        "tanh(tanh(x))\n  => reshape[dims=[x.lens]](x)",
+        TANH + ALONE,
+        "reshape[dims=[x.lens]](x)",
+        "builds a `reshape` that is not allowed: ",
+    ),
     "an operand of another shape as the result": (
         "reduce_sum[axes](x) when axes[0] > 0\n  => x",
         SUM + "@return(a)\n",

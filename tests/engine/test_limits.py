@@ -95,6 +95,20 @@ def test_the_rule_that_made_most_is_named_where_several_go_on(tmp_path: Path, mo
     assert told.message.endswith("rule `grows` is responsible: it made most")
 
 
+def test_a_rule_of_ones_own_is_named_before_shipped_ones_that_made_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each further index is taken apart by many rules of the last stage."""
+    monkeypatch.setattr(stage, "Limits", lambda: Limits(nodes_per_kernel=3000))
+    rule = "rule further\n  store(z, i, v) when i.size == 0\n  => store(z, iadd(i, {1000}), v)\n  replaces\n"
+    (tmp_path / "mine.rw").write_text(f"stage final\n\n{rule}")
+    program = "x = @param:x -> float{64, 100}\ny = reduce_sum[axes={1}](x)\n@return(y)\n"
+    with pytest.raises(GenrwError) as caught:
+        genrw.load(program, rules=[tmp_path], target="host").lower("final")
+    (told,) = caught.value.diagnostics
+    assert told.message.endswith("rule `further` is responsible: without it the stage settles")
+
+
 def test_the_rule_that_took_longest_is_named_where_time_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = ended(tmp_path, monkeypatch, Limits(seconds=0))
     assert told.message.startswith("stage `simplify` took more than 0 s; rule `")
