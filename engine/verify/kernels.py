@@ -61,6 +61,8 @@ _SHORT = 0.1
 """How often rows are of one element."""
 _OF_VIEWS = 0.7
 """How often the kernel of a space with several axes beside its rows folds several views of that."""
+_NO_MEANING = "no meaning"
+"""What the interpreter says of operators that only a later stage tells."""
 _POLICIES = ("cost", "cost", "cost", "classic")
 
 
@@ -325,11 +327,14 @@ class KernelTrial:
         return not openers or self.rule.name in openers
 
     def _wrong(self, reference: Module, kernel: Module, options: Options, seed: int) -> WrongKernel | str | None:
-        """What is wrong with a kernel lowered on and run; a text if it cannot be lowered; None if nothing is."""
+        """What is wrong with a kernel lowered on and run; a text if it cannot be lowered; None if nothing is. Where a rule makes
+        several kernels of it, it is run as it is then."""
         try:
             after = self._lowered(kernel, self.library.stages[self.place + 1 :], options)
         except GenrwError as problem:
-            return problem.diagnostics[0].message
+            if self.stage != self.library.fusing_stage:
+                return problem.diagnostics[0].message
+            after = kernel
         try:
             inputs = random_inputs(reference, self.library, seed)
             want = interpret(reference, self.library, self.pipeline.context(reference, options), inputs, precise=True)
@@ -343,7 +348,8 @@ class KernelTrial:
             got = interpret(after, self.library, self.pipeline.context(after, options), given)
         except GenrwError as problem:
             said = problem.diagnostics[0].message
-            return said if ran_out_of_memory(problem) else WrongKernel(kernel, after, options, said, inputs)
+            tells_nothing = ran_out_of_memory(problem) or (after is kernel and _NO_MEANING in said)
+            return said if tells_nothing else WrongKernel(kernel, after, options, said, inputs)
         wrong = _different(list(got.values()), want, reference)
         if wrong and self._is_unsteady(reference, options, inputs, want):
             return "the kernel's rounding alone may make its results differ"
@@ -402,7 +408,7 @@ class KernelTrial:
                 is_wrong = bool(_different(list(got.values()), want, reference))
             except GenrwError as problem:
                 # a stage without meanings tells nothing; what is read or written outside is wrong
-                is_wrong = "no meaning" not in problem.diagnostics[0].message
+                is_wrong = _NO_MEANING not in problem.diagnostics[0].message
             if is_wrong:
                 return others if not stage else None if others else ()
         return ()
