@@ -450,8 +450,9 @@ def _has_several_rows(space: tuple[int, ...], axes: tuple[int, ...]) -> bool:
 
 
 def _likeness(schedule: Mapping[str, Any], like: Mapping[str, Any]) -> int:
-    """How much a schedule is like another one: words count most."""
-    return sum(100 if isinstance(v, str) else 1 for k, v in like.items() if schedule.get(k) == v)
+    """How much a schedule is like another one: words count most, also those that only one of them has."""
+    alike = sum(100 if isinstance(v, str) else 1 for k, v in like.items() if schedule.get(k) == v)
+    return alike - sum(100 for k, v in schedule.items() if v and isinstance(v, str) and k not in like)
 
 
 def _types(program: Module) -> dict[str, Type]:
