@@ -11,6 +11,7 @@ from genrw.engine.ir.dtypes import DTYPES, in_class
 from genrw.engine.ir.nodes import Attributes, Module, Node
 from genrw.engine.ir.types import Type
 from genrw.engine.language.expr import free_names
+from genrw.engine.language.expr_walk import member_uses
 from genrw.engine.library.arities import Arities, rest_counts
 from genrw.engine.library.infer import TypeProblem, infer
 from genrw.engine.library.library import Library, Operator
@@ -65,6 +66,10 @@ class Instance:
     ranges: dict[int, dict[str, int]]
 
 
+_EMPTY = 0.3
+"""How often tensors have no elements where a guard asks how many there are."""
+
+
 @dataclass
 class Instances:
     """Draws instances of one rule, half of them of types that round early if `narrow`. What operators take is made to fit if
@@ -79,10 +84,13 @@ class Instances:
     most_axes: int = MOST_AXES
     as_drawn: bool = False
     modules: list[Module] = field(init=False)
+    empty: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self.headers = Headers.of(self.library, self.rule)
         self.odd = self.rule.guard is not None and "target" in free_names(self.rule.guard)
+        asked = member_uses(self.rule.guard, self.library.scope.lets) if self.rule.guard is not None else ()
+        self.empty = any(member == "elements" for _, member in asked)
         self.modules = list(example_modules(self.library, self.rule))
         self.stage = next((s for s in self.rule.stages if s in self.library.stages), "")
         stages, fusing = self.library.stages, self.library.fusing_stage
@@ -137,6 +145,7 @@ class _Draw:
         self.hint, self.random, self.wanted = hint, random, random.wanted
         self.missing, self.odd, self.as_drawn = source.missing, source.odd, source.as_drawn
         self.longest, self.most_axes = source.longest, source.most_axes
+        self.empty = source.empty
         self.index_sizes, self.stage, self.in_kernel = source.index_sizes, source.stage, source.in_kernel
         self.shrunk = self._shrunk()
         self.lens = self._base_lens()
@@ -197,6 +206,8 @@ class _Draw:
         for _ in range(rank):
             drawn = min(self.longest, self.random.choice((1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 4)))
             lens.append(self.random.choice(lens) if lens and self.random.random() < _AS_LONG else drawn)
+        if lens and self.empty and self.random.random() < _EMPTY:
+            lens[self.random.randrange(len(lens))] = 0
         return tuple(lens)
 
     def instance(self) -> Instance:
@@ -211,7 +222,8 @@ class _Draw:
         sizes = [n.type.size for n in self.operators.values()]
         if any(t.elements > _MOST_ELEMENTS for t in tensors) or any(size > _LONGEST_SHARE for size in sizes):
             raise NoInstance("too large")
-        if tensors and all(t.elements <= 1 for t in tensors) and self.random.random() < _TRIVIAL:
+        few = all(t.elements <= 1 for t in tensors) and not (self.empty and any(t.elements == 0 for t in tensors))
+        if tensors and few and self.random.random() < _TRIVIAL:
             raise NoInstance("of single elements")
         surroundings = self._fitted(tensors)
         context = surroundings.context(self.library, root)

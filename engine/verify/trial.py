@@ -35,7 +35,8 @@ _RARELY, _SEARCHES, _SEARCHED = 25, 1, 4
 refuses, so many times for each that is wanted, until there is one for every fourth of these."""
 _REFUSED_FOR_EACH = 2
 _OF_LITTLE = 4
-"""Instances of tensors, and of lanes that fold nothing, for each that is wanted: they cost little beside the others."""
+"""Instances of tensors, and of lanes that fold nothing, for each that is wanted: they cost little beside the others, and
+beside what an operator's own requirements take to be met."""
 _DRAWS_OUTSIDE = 20
 _LEAST_DRAWS, _LEAST_SEARCHES = 2_000, 40
 _ENLARGED = 16
@@ -131,7 +132,8 @@ class RuleTrial:
     def run(self, count: int, seed: str) -> Tried:
         """Compare so many instances, more of tensors; ends with the first that fails."""
         tried = Tried()
-        rare, count = count, count if self.instances.in_kernel and self.folds else count * _OF_LITTLE
+        costly = (self.instances.in_kernel and self.folds) or self.rule.defines is not None
+        rare, count = count, count if costly else count * _OF_LITTLE
         outside, wanted = 0, count * _REFUSED_FOR_EACH if self.rule.guard is not None else 0
         nearing = Nearing(self.library, self.instances, self.sides, max(rare * _SEARCHES, _LEAST_SEARCHES))
         for number, choices, instance in self.instances.drawn(seed, max(count * _DRAWS_FOR_EACH, _LEAST_DRAWS)):

@@ -263,3 +263,10 @@ def test_edits_are_verified(mutate: object) -> None:
     ((edit, verdict),) = mutate.run(1, 3, Options(count=4), 20.0, ["reverse_twice"])  # type: ignore[attr-defined]
     assert edit.rule.name == "reverse_twice"
     assert verdict.status in (REFUTED, OPEN, TRIED)
+
+
+def test_a_definition_for_tensors_without_elements_is_tried(library: Library) -> None:
+    """No other rule shows how such a tensor comes about, and requirements keep most axes above 0."""
+    rule = next(r for r in library.rules if r.name == "pooling.is5")
+    verdict = verify_rule(library, rule, Options(count=2))
+    assert (verdict.status, verdict.instances) == (TRIED, 2)
