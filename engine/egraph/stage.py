@@ -340,9 +340,7 @@ class StageEngine:
             self._load(batch, interner, ids)
             kernels = sum(1 + len(module.nodes) // _OPERATIONS_OF_A_KERNEL for module in modules)
             self._saturate(interner, kernels, answered, reports)
-            graph = self._read(interner, ids, answered)
-            self._judge(graph, modules)
-            return graph
+            return self._judged(self._read(interner, ids, answered), modules)
         except GenrwError as problem:
             graph = self._read(interner, ids, answered) if self._size.rows <= _MOST_READ else None
             raise blamed(self.library, graph, modules, problem) from None
@@ -354,12 +352,13 @@ class StageEngine:
                 self._pop()
         raise self._exhausted(ended, graph, reports, batch)
 
-    def _judge(self, graph: EGraphSnapshot, modules: Sequence[Module]) -> None:
-        """GenrwError where a rule that did not come with genrw made what its operator does not allow."""
+    def _judged(self, graph: EGraphSnapshot, modules: Sequence[Module]) -> EGraphSnapshot:
+        """The e-graph; GenrwError where a rule that did not come with genrw made what its operator does not allow."""
         foreign = self.library.foreign_rules
         wrong = ill_made_by(self.library, graph, modules, foreign) if foreign else None
         if wrong is not None:
             raise wrong
+        return graph
 
     def settles(self, batch: _Batch) -> bool:
         """Does a batch saturate, within the limits?"""
