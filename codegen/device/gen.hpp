@@ -3261,6 +3261,68 @@ GEN_DEVICE void end_copies()
 #endif
 }
 
+#if GEN_NVIDIA && __CUDA_ARCH__ >= 900
+/// How lanes take turns with the stages of a workgroup's memory: for each stage a barrier tells that all lanes have filled it, and
+/// one that all waves have left it. A lane counts what it has filled, taken and left.
+template <int Stages>
+struct turns
+{
+    unsigned place;
+    int filled = 0, taken = 0, left = 0;
+
+    GEN_DEVICE turns(uint64* barriers, int lanes) : place(static_cast<unsigned>(__cvta_generic_to_shared(barriers)))
+    {
+        if (local_id() == 0)
+            for (int i = 0; i < 2 * Stages; i++)
+                asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(place + 8 * i), "r"(i < Stages ? lanes : lanes / 32) : "memory");
+        lds_barrier();
+    }
+    GEN_DEVICE void await(unsigned barrier, int phase)
+    {
+        asm volatile("{\n.reg .pred done;\nWAIT: mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n@done bra DONE;\nbra WAIT;\nDONE:\n}" ::"r"(barrier), "r"(phase) : "memory");
+    }
+    GEN_DEVICE void await_left() { await(place + 8 * (Stages + filled % Stages), filled / Stages % 2 ^ 1); }
+    template <bool Copied>
+    GEN_DEVICE void fills()
+    {
+        if constexpr (Copied)
+            asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(place + 8 * (filled % Stages)) : "memory");
+        else {
+            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+            asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(place + 8 * (filled % Stages)) : "memory");
+        }
+        filled++;
+    }
+    GEN_DEVICE void await_filled()
+    {
+        await(place + 8 * (taken % Stages), taken / Stages % 2);
+        taken++;
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    }
+    template <class T>
+    GEN_DEVICE T leave_after(T made)
+    {
+        if (local_id() % 32 == 0) asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(place + 8 * (Stages + left % Stages)) : "memory");
+        left++;
+        return made;
+    }
+};
+#define GEN_TURNS(lds, stages, lanes)          \
+    __shared__ gen::uint64 lds##_barriers[2 * stages]; \
+    gen::turns<stages> lds##_turns(lds##_barriers, lanes)
+#define GEN_AWAIT_LEFT(lds) lds##_turns.await_left()
+#define GEN_AWAIT_FILLED(lds, ahead) lds##_turns.await_filled()
+#define GEN_FILLS(lds, copied) lds##_turns.fills<copied>()
+#define GEN_LEAVE_AFTER(lds, ...) lds##_turns.leave_after(__VA_ARGS__)
+#elif GEN_HOST
+// Where lanes run one after the other, all have left a stage when the first one fills it.
+#define GEN_TURNS(lds, stages, lanes)
+#define GEN_AWAIT_LEFT(lds)
+#define GEN_AWAIT_FILLED(lds, ahead) gen::detail::await_copies<ahead>()
+#define GEN_FILLS(lds, copied) gen::end_copies()
+#define GEN_LEAVE_AFTER(lds, ...) __VA_ARGS__
+#endif
+
 /// Copies chunks of 16 bytes from memory to workgroup memory while lanes go on: chunk n if `first` + n * Step is below `limit`,
 /// else zeros stand there.
 template <int Size, int ToStride, int FromStride, int Vector, int Step, class T, class I, class J, class K, class L>
@@ -3583,11 +3645,11 @@ GEN_DEVICE float level_of(float most)
 #if GEN_NVIDIA && __CUDA_ARCH__ >= 900
 namespace detail {
 
-// e to the power of x, within 5e-6 of it.
-GEN_DEVICE float power_of(float x)
+// 2 to the power of x, within 2e-7 of it.
+GEN_DEVICE float power_of_2(float x)
 {
     float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(1.44269504f * x));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 
@@ -3620,11 +3682,12 @@ GEN_DEVICE array<float, Rows> most_of_rows(const array<float, N>& scores)
 }  // namespace detail
 
 /// Goes on by a step: scales a lane's sums by what its rows' largest scores have grown, and adds the products of powers of the
-/// scores, which lie as Y leaves its result, with values in workgroup memory.
+/// scores, which lie as Y leaves its result, with values in workgroup memory. Scores count `scale` times, which is above 0.
 template <class Y, class X, int Down, int Across, int Deep, int SecondAcross, int N, class T, class I>
 GEN_DEVICE typename detail::weighted<X, Down, Across>::state softmax_product(
-    const array<float, N>& scores, const T* lds, I b, typename detail::weighted<X, Down, Across>::state state)
+    const array<float, N>& scores, const T* lds, I b, float scale_of_scores, typename detail::weighted<X, Down, Across>::state state)
 {
+    const float factor = scale_of_scores * 1.44269504f;  // for powers of 2
     using W = detail::weighted<X, Down, Across>;
     constexpr int each = N / Down, depth = Deep * X::depth, row = 128 / sizeof(T);
     float *most = state.items + W::sums, *total = most + W::rows;
@@ -3636,14 +3699,15 @@ GEN_DEVICE typename detail::weighted<X, Down, Across>::state softmax_product(
         const float before = begun ? most[r] : -infinity<float>();
         most[r] = fmaxf(next[r], before);
         next[r] = detail::level_of(most[r]);
-        scale[r] = detail::power_of(before - next[r]);
+        scale[r] = detail::power_of_2((before - next[r]) * factor);
         total[r] *= scale[r];
+        next[r] *= factor;
     }
     alignas(16) typename X::operand powers[N];
     GEN_UNROLL
     for (int i = 0; i < N; i++) {
         const int r = i / each * Y::sum_rows + Y::row_of_sum(i % Y::sums);
-        const float power = detail::power_of(scores[i] - next[r]);
+        const float power = detail::power_of_2(__fmaf_rn(scores[i], factor, -next[r]));
         total[r] += power;
         powers[i] = convert<typename X::operand>(power);
     }
@@ -3707,6 +3771,7 @@ struct softmax_step
     const lanes<array<float, N>>& scores;
     const T* lds;
     const I& b;
+    float scale_of_scores;
     const lanes<result>& states;
 
     static int row_of(int lane, int i) { return i / each * X::rows + Y::sum_row(lane % Y::lanes, i % Y::sums); }
@@ -3720,8 +3785,9 @@ struct softmax_step
         for (int lane = first_lane(); lane < last_lane(); lane++)
             for (int i = 0; i < N; i++) {
                 const int r = row_of(lane, i);
-                table[r * depth + column_of(lane, i)] = scores[lane][i];
-                if (scores[lane][i] > most[r]) most[r] = scores[lane][i];
+                const float score = scores[lane][i] * scale_of_scores;
+                table[r * depth + column_of(lane, i)] = score;
+                if (score > most[r]) most[r] = score;
             }
         for (int lane = first_lane(); lane < last_lane(); lane++) results[lane] = next(lane, table, most);
     }
@@ -3743,7 +3809,7 @@ struct softmax_step
         }
         for (int i = 0; i < N; i++) {
             const int slot = i / each * Y::sum_rows + Y::row_of_sum(i % Y::sums);
-            state[W::sums + W::rows + slot] += exp(scores[lane][i] - levels[slot]);
+            state[W::sums + W::rows + slot] += exp(scores[lane][i] * scale_of_scores - levels[slot]);
         }
         for (int i = 0; i < W::sums; i++) {
             const int slot = W::row_of_sum(i), down = i / (Across * X::sums), across = i / X::sums % Across;
@@ -3796,9 +3862,10 @@ struct softmax_end
 
 template <class Y, class X, int Down, int Across, int Deep, int SecondAcross, int N, class T, class I>
 GEN_DEVICE host::softmax_step<Y, X, Down, Across, Deep, SecondAcross, N, T, I> softmax_product(
-    const lanes<array<float, N>>& scores, const T* lds, const I& b, const lanes<typename detail::weighted<X, Down, Across>::state>& states)
+    const lanes<array<float, N>>& scores, const T* lds, const I& b, float scale_of_scores,
+    const lanes<typename detail::weighted<X, Down, Across>::state>& states)
 {
-    return {scores, lds, b, states};
+    return {scores, lds, b, scale_of_scores, states};
 }
 
 template <class X, int Down, int Across>

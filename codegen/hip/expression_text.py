@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 from genrw.codegen.hip.monoid_text import cpp_type, struct_name
@@ -10,7 +11,9 @@ from genrw.codegen.hip.trust import Vetting
 from genrw.codegen.kernel_ir.expressions import monoid_of
 from genrw.codegen.kernel_ir.kernel import (
     Apply,
+    Chosen,
     Constant,
+    Divided,
     Expression,
     Folded,
     Kernel,
@@ -21,6 +24,7 @@ from genrw.codegen.kernel_ir.kernel import (
     Use,
     ValueType,
     Variable,
+    Weighted,
 )
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Node
@@ -102,6 +106,13 @@ class ExpressionText:
                 return self._later(expression)
             case Step(number):
                 return Text(str(number))
+            case Weighted(number, factors, parts):
+                return self._weighted(number, factors, parts)
+            case Divided(dividend, by):
+                return Text(f"{_closed(self.text(dividend), 'mul')} / {by}", "mul")
+            case Chosen(least, parts):
+                function = f"gen::{'min' if least else 'max'}"
+                return Text(reduce(lambda a, b: f"{function}({a}, {b})", [str(self.text(part)) for part in parts]))
             case _:
                 return self.operand(expression, "cond")
 
@@ -132,6 +143,16 @@ class ExpressionText:
     def _later(self, step: LaterStep) -> Text:
         later = f"{self.names[step.counter]} + {step.by}" if step.by else self.names[step.counter]
         return Text(later) if step.last is None else Text(f"gen::min({later}, {step.last})")
+
+    def _weighted(self, number: int, factors: Sequence[int], parts: Sequence[Expression]) -> Text:
+        """A sum; what is taken away stands behind what is added."""
+        said = [(f, self.operand(p, "mul")) for f, p in zip(factors, parts, strict=True)]
+        terms = [(f > 0, str(p) if abs(f) == 1 else f"{p} * {abs(f)}") for f, p in said]
+        if number or not terms:
+            terms.append((number >= 0, str(abs(number))))
+        terms.sort(key=lambda term: not term[0])
+        text = "".join(f" {'+' if added else '-'} {term}" for added, term in terms)
+        return Text(text.removeprefix(" + ") if terms[0][0] else f"0{text}", "add" if len(terms) > 1 else "mul")
 
     def _about(self, node: Node) -> dict[str, Any]:
         type_: Type = node.type

@@ -78,6 +78,9 @@ class _Writer:
         self.text.kept = variables
         # A meeting's value, of all lanes instead of one.
         self.of_lanes = expressions.renamed({v: _of_all(self.names[v]) for v in variables})
+        # All lanes walk a loop alike, as the first one says.
+        of_first = expressions.renamed({v: f"{_of_all(self.names[v])}[0]" for v in variables})
+        self.of_any = StatementText(of_first, spills, dynamic)
         self.made: list[str] = []
         self.open = False
 
@@ -90,7 +93,7 @@ class _Writer:
                 self._region(part, depth)
             elif isinstance(part, Around):
                 self._close(depth)
-                self.add(INDENT * depth + head for head in self.text.loop_head(part.loop))
+                self.add(INDENT * depth + head for head in self.of_any.loop_head(part.loop))
                 self.parts(part.parts, depth + 1)
                 self._line(depth, "}")
             elif part.meeting is Meeting.WAVE:

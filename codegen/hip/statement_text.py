@@ -14,6 +14,7 @@ from genrw.codegen.kernel_ir.kernel import (
     Effect,
     Expression,
     IfStep,
+    IfWithin,
     Let,
     Loop,
     Move,
@@ -93,8 +94,14 @@ class StatementText:
                 yield f"{INDENT * (depth + 1)}return;"
                 yield f"{INDENT * depth}}}"
                 yield from self.lines(by_lanes, depth)
-            case IfStep(step, extent, body):
-                yield f"{INDENT * depth}if ({self._text(step)} < {extent}) {{"
+            case IfStep(step, end, body):
+                yield f"{INDENT * depth}if ({self._text(step)} < {self._text(end)}) {{"
+                yield from self.lines(body, depth + 1)
+                yield f"{INDENT * depth}}}"
+            case IfWithin(step, first, end, body):
+                bounds = [(">=", first), ("<", end)]
+                asked = [f"{self._text(step)} {op} {self._text(bound)}" for op, bound in bounds if bound is not None]
+                yield f"{INDENT * depth}if ({' && '.join(asked)}) {{"
                 yield from self.lines(body, depth + 1)
                 yield f"{INDENT * depth}}}"
 
@@ -114,7 +121,9 @@ class StatementText:
         assert loop.counter is not None
         name = self._name(loop.counter)
         unrolled = {0: ["GEN_UNROLL"], 1: []}.get(loop.unroll, [f"GEN_UNROLL_BY({loop.unroll})"])
-        return [*unrolled, f"for (int {name} = 0; {name} < {loop.extent}; ++{name}) {{"]
+        first = 0 if loop.first is None else self._text(loop.first)
+        end = loop.extent if loop.end is None else self._text(loop.end)
+        return [*unrolled, f"for (int {name} = {first}; {name} < {end}; ++{name}) {{"]
 
     def turns_head(self, turns: Turns) -> str:
         """The line before what is done in turns."""

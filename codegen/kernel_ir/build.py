@@ -1,7 +1,7 @@
 """From a program of the last stage to a kernel of the IR.
 
 `placement` says where each value is computed, `recompute` what is computed again, `spill` what registers leave to workgroup
-memory, `pipelining` what a loop does ahead of time, `keeping` what has a variable. This module writes it down as statements.
+memory, `skipping` which steps a loop leaves out, `pipelining` what a loop does ahead of time, `keeping` what has a variable. This module writes it down as statements.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from genrw.codegen.kernel_ir.kernel import (
     Apply,
     Argument,
     Buffer,
+    Chosen,
     Effect,
     Expression,
     IfStep,
@@ -39,17 +40,22 @@ from genrw.codegen.kernel_ir.kernel import (
     ValueType,
     Variable,
     Walk,
+    Weighted,
 )
 from genrw.codegen.kernel_ir.pipelining import Ahead, Early, Filling, ahead_of_time, early_loads
 from genrw.codegen.kernel_ir.placement import Pass, Placed, Placement, place
 from genrw.codegen.kernel_ir.ranges import index_ranges
 from genrw.codegen.kernel_ir.recompute import recomputed
-from genrw.codegen.kernel_ir.share_loops import ShareLoops
+from genrw.codegen.kernel_ir.share_loops import Masked, ShareLoops
+from genrw.codegen.kernel_ir.skipping import end_of_steps, first_step, masked_arrays, needed_steps
 from genrw.codegen.kernel_ir.spill import choose_rest
+from genrw.codegen.kernel_ir.step_meanings import StepMeanings
 from genrw.codegen.kernel_ir.turns import taking_turns
 from genrw.codegen.kernel_ir.variables import Variables
+from genrw.codegen.kernel_ir.windows import Window
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module, Node
+from genrw.engine.language.emit_text import names_in_emit_text
 from genrw.engine.library.library import Library
 
 _STEP = ValueType("int32", sort="index")
@@ -69,7 +75,7 @@ def build_kernel(module: Module, library: Library, context: Mapping[str, Any]) -
     spills = _spills(placement, library, variables, held, block)
     buffers = _buffers(placement, library, variables, sum(_bytes(v, s.count) for v, s in spills.items()))
     grid = library.launch_entry(module.schedule, "grid", 1)
-    body = _Body(library, placement, variables, buffers, block).statements()
+    body = _Body(library, placement, variables, buffers, block, context).statements()
     body = taking_turns(body, library, grid, library.launch_entry(module.schedule, "launched", 0))
     return Kernel(
         module.target,
@@ -170,16 +176,23 @@ def _tables(placement: Placement, library: Library, variables: Variables) -> tup
 
 
 class _Body:
-    """Writes the statements of a kernel. `after` holds what has to follow a node's statement, by its identity."""
+    """Writes the statements of a kernel. `before` and `after` hold what has to stand around a node's statement, by its identity."""
 
     def __init__(
-        self, library: Library, placement: Placement, variables: Variables, buffers: Mapping[int, Buffer], block: int
+        self,
+        library: Library,
+        placement: Placement,
+        variables: Variables,
+        buffers: Mapping[int, Buffer],
+        block: int,
+        context: Mapping[str, Any],
     ) -> None:
         self.library, self.placement, self.variables, self.buffers = library, placement, variables, buffers
-        self.block = block
+        self.block, self.context = block, context
         self.expressions = Expressions(library, variables)
         self.shares = ShareLoops(library, placement, variables, self.expressions)
         self.accumulators: dict[int, Variable] = {}
+        self.before: dict[int, list[Statement]] = {}
         self.after: dict[int, Callable[[], list[Statement]]] = {}
         self.unwritten = {library.boundary(part).name for part in ("input", "constant", "scalar", "number")}
 
@@ -200,17 +213,49 @@ class _Body:
     # ---- loops over the steps of a row
 
     def _pass(self, this: Pass, inside: Sequence[Placed], folds: Sequence[Placed]) -> list[Statement]:
+        bounds, first, end = self._bounds(this, inside, folds)
         ahead = ahead_of_time(inside, folds)
         counter = self.variables.of(this.leaf)
         if ahead is None:
             early = early_loads(inside, folds, self.library) if this.ahead else None
-            before, body = ([], self._slot(inside, folds)) if early is None else self._loading_early(this, early, folds)
-            return [*before, Loop(Walk.STEPS, this.extent, this.unroll, tuple(body), counter)]
-        self.expressions.handed_on = ahead.handed_on
-        first = self._first_steps(this, ahead)
-        later = tuple(self._working_ahead(this, ahead, folds))
-        in_turns = (first, Loop(Walk.STEPS, this.extent, this.unroll, later, counter))
-        return [self._apart(this, ahead, folds, in_turns)] if ahead.apart else [*in_turns]
+            before, body = (
+                ([], self._slot(inside, folds)) if early is None else self._loading_early(this, early, folds, first)
+            )
+            return [*bounds, *before, Loop(Walk.STEPS, this.extent, this.unroll, tuple(body), counter, first, end)]
+        self.expressions.handed_on |= ahead.handed_on
+        if ahead.apart:  # waves of two kinds walk the same steps: all
+            first = end = None
+        first_steps = self._first_steps(this, ahead, first)
+        later = tuple(self._working_ahead(this, ahead, folds, end or Step(this.extent)))
+        in_turns = (first_steps, Loop(Walk.STEPS, this.extent, this.unroll, later, counter, first, end))
+        return [*bounds, *([self._apart(this, ahead, folds, in_turns)] if ahead.apart else in_turns)]
+
+    def _bounds(
+        self, this: Pass, inside: Sequence[Placed], folds: Sequence[Placed]
+    ) -> tuple[list[Statement], Expression | None, Expression | None]:
+        """The first step that a loop walks and the step before which it ends, where these are not its own; what computes
+        them comes before the loop."""
+        meanings = StepMeanings(self.library, self.context, self.variables.ranges, this.leaf, self.block == 1)
+        made: list[Statement] = []
+        window = needed_steps(inside, folds, self.library, meanings)
+        first, end = self._ends(window, this, "step", made)
+        masked = masked_arrays(inside, self.library, meanings)
+        self.expressions.handed_on |= masked.keys()
+        for key, (_, source, differs) in masked.items():
+            self.shares.masked[key] = Masked(source, this.leaf, *self._ends(differs, this, "mask", made))
+        return made, first, end
+
+    def _ends(
+        self, window: Window, this: Pass, what: str, made: list[Statement]
+    ) -> tuple[Expression | None, Expression | None]:
+        """The ends of a window, in variables that are made before a loop."""
+        named: list[Expression | None] = []
+        for name, bound in (("first", first_step), ("end", end_of_steps)):
+            value = bound(window, this, self.variables)
+            variable = None if value is None else self.variables.new(Variable(_STEP, f"{name}_{what}"))
+            made += [] if value is None or variable is None else [Let(value, variable)]
+            named.append(None if variable is None else Use(variable, this.leaf))
+        return named[0], named[1]
 
     def _apart(self, this: Pass, ahead: Ahead, folds: Sequence[Placed], in_turns: tuple[Statement, ...]) -> Statement:
         """A loop over the steps for waves that fill memories, and one for lanes that use them."""
@@ -226,41 +271,75 @@ class _Body:
             in_turns,
         )
 
-    def _first_steps(self, this: Pass, ahead: Ahead) -> Statement:
-        """What has to be done before the loop, since it is always some steps ahead."""
+    def _first_steps(self, this: Pass, ahead: Ahead, first: Expression | None) -> Statement:
+        """What has to be done before the loop, since it is always some steps ahead. All of these steps are the loop's own."""
         early = self.variables.new(Variable(_STEP, "early"))
         with self.variables.at_step(this.leaf, early, (*ahead.values, *ahead.effects), "early"):
             values = self._slot(ahead.values)
             if ahead.steps <= this.extent:
-                body = (*values, *self._slot(ahead.effects))
+                body: tuple[Statement, ...] = (*values, *self._slot(ahead.effects))
             else:  # memory is filled for no more steps than there are
                 meetings = [s for s in values if s.meeting is not Meeting.NOBODY]
                 writes, others = self._writes(ahead.effects)
                 filled = (*(s for s in values if s not in meetings), *self._slot(writes))
-                body = (*meetings, IfStep(LaterStep(early, 0), this.extent, filled), *self._slot(others))
-        return Loop(Walk.FIRST_STEPS, ahead.steps, 0, body, early)
+                body = (*meetings, IfStep(LaterStep(early, 0), Step(this.extent), filled), *self._slot(others))
+        if first is None:
+            return Loop(Walk.FIRST_STEPS, ahead.steps, 0, body, early)
+        turn = self.variables.new(Variable(_STEP, "turn"))
+        step: Expression = Weighted(0, (1, 1), (first, Use(turn, this.leaf)))
+        if ahead.steps > 1:
+            step = Chosen(True, (step, Step(this.extent - 1)))
+        return Loop(Walk.FIRST_STEPS, ahead.steps, 0, (Let(step, early), *body), turn)
 
-    def _working_ahead(self, this: Pass, ahead: Ahead, folds: Sequence[Placed]) -> list[Statement]:
+    def _working_ahead(self, this: Pass, ahead: Ahead, folds: Sequence[Placed], end: Expression) -> list[Statement]:
         """A loop's body: what is read for a later step is read first and written at the end; what needs no registers is
         fetched as soon as lanes have met, for then the memory is free."""
         counter, later = self.variables.of(this.leaf), self.variables.new(Variable(_STEP, "next"))
+        filled = [filling.filled for filling in ahead.fillings]
+        in_turn = any(self._meeting(p.node) is Meeting.WAITING_WAVE for p in filled)
         reads = [any(self.library.role(p.node.op) == "read" for p in filling.values) for filling in ahead.fillings]
         step = LaterStep(counter, ahead.steps)
         body: list[Statement] = [Let(LaterStep(counter, ahead.steps, this.extent - 1) if any(reads) else step, later)]
         at_once: list[Statement] = []
         at_end: list[Statement] = []
+        made: list[list[Statement]] = []
         with self.variables.at_step(this.leaf, later, (*ahead.values, *ahead.effects), "next"):
-            body += self._slot(ahead.values)
+            body += self._slot([p for p in ahead.values if not in_turn or p.node.type.sort != "buffer"])
             for filling, read in zip(ahead.fillings, reads, strict=True):
-                (at_end if read else at_once).extend(self._filled_later(step, this.extent, filling))
+                free = [p for p in filling.values if in_turn and p.node.type.sort == "buffer"]
+                made.append([*self._slot(free), *self._filled_later(step, end, filling)])
+                (at_end if read else at_once).extend(made[-1])
+        if in_turn:
+            return [*body, *self._in_turn(ahead, folds, made)]
+        if len(filled) == 1:
+            self.after[id(filled[0].node)] = lambda: at_once
+            return [*body, *self._slot(ahead.others, folds), *at_end]
         # Lanes have met for all memories before any is filled anew: none waits for what only a later step needs.
-        self.after[id(ahead.fillings[-1].filled.node)] = lambda: at_once
-        return [*body, *self._slot(ahead.others, folds), *at_end]
+        rest = [p for p in ahead.others if p not in filled]
+        return [*body, *self._meetings(filled), *at_once, *self._slot(rest, folds), *at_end]
 
-    def _filled_later(self, step: LaterStep, extent: int, filling: Filling) -> list[Statement]:
+    def _in_turn(self, ahead: Ahead, folds: Sequence[Placed], made: Sequence[list[Statement]]) -> list[Statement]:
+        """Where lanes do not meet, each memory is filled anew just before it is waited for, as late as what uses it allows: so
+        other lanes have had the more time to leave it."""
+        for filling, statements in zip(ahead.fillings, made, strict=True):
+            self.before[id(filling.filled.node)] = statements
+            users = [self._fold_level(u) if u.folds_loop else u.level for u in filling.filled.users]
+            filling.filled.level = min(users, default=filling.filled.level)
+        return self._slot(ahead.others, folds)
+
+    def _meetings(self, filled: Sequence[Placed]) -> list[Statement]:
+        """Lanes meet for several memories; once for those of which the same is said."""
+        said: dict[tuple[str, object], Placed] = {}
+        for item in filled:
+            operator = self.library.operator(item.node.op)
+            of_no_memory = not names_in_emit_text(operator.decl) & {o.name for o in operator.decl.operands}
+            said.setdefault((item.node.op, item.node.attributes if of_no_memory else id(item)), item)
+        return [statement for item in said.values() for statement in self._single(item)]
+
+    def _filled_later(self, step: LaterStep, end: Expression, filling: Filling) -> list[Statement]:
         """What fills a memory for a later step, if there is one."""
         writes, others = self._writes(filling.effects)
-        return [IfStep(step, extent, tuple(self._slot(writes))), *self._slot(others)]
+        return [IfStep(step, end, tuple(self._slot(writes))), *self._slot(others)]
 
     def _writes(self, effects: Sequence[Placed]) -> tuple[list[Placed], list[Placed]]:
         """Effects that write memory, and others."""
@@ -268,16 +347,16 @@ class _Body:
         return writes, [p for p in effects if p not in writes]
 
     def _loading_early(
-        self, this: Pass, early: Early, folds: Sequence[Placed]
+        self, this: Pass, early: Early, folds: Sequence[Placed], begin: Expression | None
     ) -> tuple[list[Statement], list[Statement]]:
         """What comes before a loop that loads for the next step, and the loop's body: each load's variable has what was
         loaded in the step before."""
-        self.expressions.handed_on = {id(load) for load in early.loads}
+        self.expressions.handed_on |= {id(load) for load in early.loads}
         loaded = [self.variables.of(load.node) for load in early.loads]
         first = self.variables.new(Variable(_STEP, "early"))
         indices = [p for p in early.values if p not in early.loads]
         with self.variables.at_step(this.leaf, first, indices, "early"):
-            before = [Let(Step(0), first), *self._slot(early.values)]
+            before = [Let(begin or Step(0), first), *self._slot(early.values)]
         before = [replace(s, constant=False) if isinstance(s, Let) and s.variable in loaded else s for s in before]
         counter, step = self.variables.of(this.leaf), self.variables.new(Variable(_STEP, "next"))
         with self.variables.at_step(this.leaf, step, early.values, "next"):
@@ -317,7 +396,7 @@ class _Body:
             return [Allocate(self.expressions.apply(item, result=memory), self.buffers[id(node)])]
         if node.type.sort == "effect" or self.variables.is_state(node):
             effect = Effect(self.expressions.apply(item, result=memory), self._meeting(node))
-            return [effect, *self.after.pop(id(node), list)()]
+            return [*self.before.pop(id(node), ()), effect, *self.after.pop(id(node), list)()]
         return [self._let(item, self.expressions.apply(item, result=memory))]
 
     def _memory(self, node: Node) -> Variable | None:

@@ -38,7 +38,8 @@ def taken(item: Placed, library: Library) -> list[Placed]:
 
 
 class Expressions:
-    """Makes the expressions of a kernel. `handed_on` are values that wait for a later step."""
+    """Makes the expressions of a kernel. `handed_on` are values that have a variable beyond the loop which makes them: they wait for
+    a later step, or another array is mostly what they are."""
 
     def __init__(self, library: Library, variables: Variables) -> None:
         self.library, self.variables = library, variables

@@ -13,6 +13,7 @@ from genrw.codegen.kernel_ir.kernel import (
     Apply,
     Expression,
     IfStep,
+    IfWithin,
     Inline,
     Kernel,
     Let,
@@ -53,7 +54,7 @@ class _Inlining:
         if isinstance(statement, Apart):
             parts = map(self.body, (statement.by_waves, statement.by_lanes, statement.in_turns))
             return Apart(statement.lanes, statement.waves, *parts)
-        if isinstance(statement, Loop | IfStep | Turns):
+        if isinstance(statement, Loop | IfStep | IfWithin | Turns):
             return replace(statement, body=self.body(statement.body))
         return statement
 

@@ -149,6 +149,53 @@ class Step(Expression):
     number: int
 
 
+@dataclass(frozen=True, eq=False)
+class Weighted(Expression):
+    """A number, and other whole numbers, each so many times as `factors` say."""
+
+    number: int
+    factors: tuple[int, ...]
+    parts: tuple[Expression, ...]
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return self.parts
+
+    def with_operands(self, operands: tuple[Expression, ...]) -> Self:
+        return replace(self, parts=operands)
+
+
+@dataclass(frozen=True, eq=False)
+class Divided(Expression):
+    """A whole number divided by one above 0, rounded down."""
+
+    dividend: Expression
+    by: int
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.dividend,)
+
+    def with_operands(self, operands: tuple[Expression, ...]) -> Self:
+        (dividend,) = operands
+        return replace(self, dividend=dividend)
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen(Expression):
+    """The least of some whole numbers, or the most of them."""
+
+    least: bool
+    parts: tuple[Expression, ...]
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return self.parts
+
+    def with_operands(self, operands: tuple[Expression, ...]) -> Self:
+        return replace(self, parts=operands)
+
+
 # ---- statements
 
 
@@ -168,6 +215,8 @@ class Meeting(Enum):
     BLOCK = "block"
     WAITING_BLOCK = "waiting block"
     """Each lane waits before, for what it has under way itself."""
+    WAITING_WAVE = "waiting wave"
+    """Each lane waits for what others have under way, and meets nobody where others run at the same time."""
 
 
 @dataclass(frozen=True)
@@ -355,13 +404,25 @@ class Walk(Enum):
 @dataclass(frozen=True, eq=False)
 class Loop(Statement):
     """A loop that all lanes walk alike; `unroll` of its turns stand behind one another, all if it is 0. Loops over a share
-    have no counter: what is inside names elements."""
+    have no counter: what is inside names elements. A loop over steps leaves out those before `first`, and those from `end` on,
+    where these are given."""
 
     walk: Walk
     extent: int
     unroll: int
     body: tuple[Statement, ...]
     counter: Variable | None = None
+    first: Expression | None = None
+    end: Expression | None = None
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return tuple(bound for bound in (self.first, self.end) if bound is not None)
+
+    def with_expressions(self, expressions: tuple[Expression, ...]) -> Self:
+        bounds = iter(expressions)
+        first, end = (None if bound is None else next(bounds) for bound in (self.first, self.end))
+        return replace(self, first=first, end=end)
 
     @property
     def statements(self) -> tuple[Statement, ...]:
@@ -370,20 +431,44 @@ class Loop(Statement):
 
 @dataclass(frozen=True, eq=False)
 class IfStep(Statement):
-    """Does something if a later step is one of the loop's, of which there are `extent`."""
+    """Does something if a later step comes before the loop's `end`."""
 
     step: LaterStep
-    extent: int
+    end: Expression
     body: tuple[Statement, ...]
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        return (self.step,)
+        return (self.step, self.end)
 
     def with_expressions(self, expressions: tuple[Expression, ...]) -> Self:
-        (step,) = expressions
+        step, end = expressions
         assert isinstance(step, LaterStep)
-        return replace(self, step=step)
+        return replace(self, step=step, end=end)
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        return self.body
+
+
+@dataclass(frozen=True, eq=False)
+class IfWithin(Statement):
+    """Does something at the steps of a loop from `first` on, before `end`; all where a bound is None."""
+
+    step: Expression
+    first: Expression | None
+    end: Expression | None
+    body: tuple[Statement, ...]
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.step, *(bound for bound in (self.first, self.end) if bound is not None))
+
+    def with_expressions(self, expressions: tuple[Expression, ...]) -> Self:
+        step, *others = expressions
+        bounds = iter(others)
+        first, end = (None if bound is None else next(bounds) for bound in (self.first, self.end))
+        return replace(self, step=step, first=first, end=end)
 
     @property
     def statements(self) -> tuple[Statement, ...]:

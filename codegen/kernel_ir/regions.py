@@ -66,7 +66,7 @@ def parts_of(body: Sequence[Statement]) -> tuple[Part, ...]:
         if all(s.meeting is Meeting.NOBODY for s in walk((statement,))):
             region.append(statement)
             continue
-        if statement.meeting is Meeting.WAITING_BLOCK:
+        if statement.meeting in (Meeting.WAITING_BLOCK, Meeting.WAITING_WAVE):
             region.append(statement)
         parts += [Region(tuple(region))] if region else []
         parts.append(Around(statement, parts_of(statement.body)) if isinstance(statement, Loop) else statement)
@@ -76,14 +76,15 @@ def parts_of(body: Sequence[Statement]) -> tuple[Part, ...]:
 
 def kept(parts: Sequence[Part]) -> dict[Variable, Statement]:
     """The variables that outlive the region which declares them, and where they are declared: results of meetings, and those
-    used elsewhere."""
+    used elsewhere, be it by a loop around regions."""
     regions, meetings = list(_regions(parts)), [m for m in _meetings(parts) if given(m) is not None]
     found: dict[Variable, Statement] = {}
     for meeting in meetings:
         variable = given(meeting)
         assert variable is not None
         found[variable] = meeting
-    elsewhere = {v for m in meetings for e in m.expressions for v in e.variables}
+    around = [*meetings, *_loops(parts)]
+    elsewhere = {v for statement in around for e in statement.expressions for v in e.variables}
     for i, region in enumerate(regions):
         others = elsewhere.union(*(r.variables for r in (*regions[:i], *regions[i + 1 :])))
         found |= {v: s for v, s in region.declared.items() if v in others}
@@ -96,6 +97,13 @@ def _regions(parts: Sequence[Part]) -> Iterator[Region]:
             yield part
         elif isinstance(part, Around):
             yield from _regions(part.parts)
+
+
+def _loops(parts: Sequence[Part]) -> Iterator[Loop]:
+    for part in parts:
+        if isinstance(part, Around):
+            yield part.loop
+            yield from _loops(part.parts)
 
 
 def _meetings(parts: Sequence[Part]) -> Iterator[Statement]:

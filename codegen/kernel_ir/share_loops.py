@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from genrw.codegen.kernel_ir.expressions import Expressions, monoid_of, taken
 from genrw.codegen.kernel_ir.keeping import is_kept, may_inline
@@ -11,34 +12,64 @@ from genrw.codegen.kernel_ir.kernel import (
     Assign,
     Declare,
     Effect,
+    Expression,
+    IfWithin,
     Let,
     Loop,
     Statement,
+    Use,
     Variable,
     Walk,
 )
 from genrw.codegen.kernel_ir.placement import Placed, Placement
 from genrw.codegen.kernel_ir.variables import Variables
+from genrw.engine.ir.nodes import Node
 from genrw.engine.library.library import Library
 
 Fold = tuple[Placed, Variable]
 """A fold that is made element by element, and its accumulator."""
 
 
+@dataclass(frozen=True)
+class Masked:
+    """An array that differs from another one, `source`, at some steps of a loop only: those from `first` on, before `end`."""
+
+    source: Placed
+    step: Node
+    first: Expression | None
+    end: Expression | None
+
+
 class ShareLoops:
-    """Writes the share loops of a kernel."""
+    """Writes the share loops of a kernel. `masked` are arrays that mostly are what others are, by the identities of their items."""
 
     def __init__(self, library: Library, placement: Placement, variables: Variables, expressions: Expressions) -> None:
         self.library, self.placement = library, placement
         self.variables, self.expressions = variables, expressions
+        self.masked: dict[int, Masked] = {}
 
     def loops(self, wide: Sequence[Placed], folds: Sequence[Fold]) -> Iterator[Statement]:
         """The loops for what is computed element by element at a level: one for each number of elements."""
         for size in dict.fromkeys(map(self._share_of, [*wide, *(fold for fold, _ in folds)])):
             beside = [p for p in wide if self._share_of(p) == size]
             folded = [f for f in folds if self._share_of(f[0]) == size]
-            if folded or any(not p.cheap for p in beside):
+            costly = [p for p in beside if not p.cheap]
+            if costly and not folded and all(id(p) in self.masked for p in costly):
+                for item in costly:
+                    yield from self._masked(item, size)
+            elif folded or costly:
                 yield from self._loop(beside, folded, size)
+
+    def _masked(self, item: Placed, size: int) -> Iterator[Statement]:
+        """An array as another one, and its own loop where it differs."""
+        mask, variable = self.masked[id(item)], self.variables.of(item.node)
+        value = self.expressions.apply(item, inside=True, result=variable)
+        loop = Loop(Walk.SHARE, size, 0, (*self._cheap_of(item), Assign(value, variable)))
+        yield Let(Use(self.variables.of(mask.source.node), mask.source.node), variable, constant=False)
+        yield IfWithin(Use(self.variables.of(mask.step), mask.step), mask.first, mask.end, (loop,))
+
+    def _cheap_of(self, item: Placed) -> list[Statement]:
+        return [self._element(p) for p in self._with_cheap([item]) if p is not item]
 
     def _share_of(self, item: Placed) -> int:
         """How many elements of a share an item takes or gives; the kernel's share where one value stands for all."""

@@ -12,12 +12,15 @@ from genrw.codegen.kernel_ir.kernel import (
     Apart,
     Apply,
     Assign,
+    Chosen,
     Constant,
     Declare,
+    Divided,
     Effect,
     Expression,
     Folded,
     IfStep,
+    IfWithin,
     Kernel,
     LaterStep,
     Let,
@@ -34,6 +37,7 @@ from genrw.codegen.kernel_ir.kernel import (
     ValueType,
     Variable,
     Walk,
+    Weighted,
 )
 from genrw.engine.lowering.program import StagedProgram
 from genrw.engine.programs.text import written_value
@@ -139,8 +143,12 @@ class _Printer:
                 return f"for {self.names[group.variable]} in {groups}, {launched} of them at a time"
             case Apart(waves=waves):
                 return f"{waves} more waves"
-            case IfStep(step, extent):
-                return f"if {self.expression(step)} < {extent}"
+            case IfStep(step, end):
+                return f"if {self.expression(step)} < {self.expression(end)}"
+            case IfWithin(step, first, end):
+                bounds = [("from", first), ("before", end)]
+                said = [f" {word} {self.expression(bound)}" for word, bound in bounds if bound is not None]
+                return f"if {self.expression(step)}{','.join(said)}"
             case _:
                 raise AssertionError(statement)
 
@@ -149,7 +157,9 @@ class _Printer:
             return f"each of {loop.extent}"
         assert loop.counter is not None
         unrolled = {0: ", all unrolled", 1: ""}.get(loop.unroll, f", {loop.unroll} unrolled")
-        return f"for {self.names[loop.counter]} in {loop.extent} {loop.walk.value}{unrolled}"
+        first = "" if loop.first is None else f", from {self.expression(loop.first)}"
+        end = "" if loop.end is None else f", before {self.expression(loop.end)}"
+        return f"for {self.names[loop.counter]} in {loop.extent} {loop.walk.value}{first}{end}{unrolled}"
 
     # ---- expressions
 
@@ -168,6 +178,13 @@ class _Printer:
             case LaterStep(counter, by, last):
                 later = f"{self.names[counter]} + {by}"
                 return later if last is None else f"{later}, at most {last}"
+            case Weighted(number, factors, parts):
+                weighed = [f"{f} * {self.expression(p)}" for f, p in zip(factors, parts, strict=True)]
+                return " + ".join([*weighed, str(number)])
+            case Divided(dividend, by):
+                return f"({self.expression(dividend)}) / {by}"
+            case Chosen(least, parts):
+                return f"{'least' if least else 'most'} of {', '.join(map(self.expression, parts))}"
             case Apply(node):
                 attributes = tuple(tree.Attribute(k, written_value(v)) for k, v in node.attributes)
                 shown = print_attributes(attributes) if attributes else ""

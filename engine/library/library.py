@@ -55,7 +55,7 @@ ROLES = {
 
 PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "spread": (("operand",),),
-    "fold": (("operand",), ("operand", "in_place"), ("in_place",)),
+    "fold": (("operand",), ("operand", "in_place"), ("in_place", "attribute")),
     "index_map": (("operand",), ("scattered", "in_order"), ("attribute",)),
     "element": (("operand",), ("operand",)),
     "made": (("operand",), ("operand",)),

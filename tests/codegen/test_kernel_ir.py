@@ -26,6 +26,7 @@ from genrw.codegen.kernel_ir.kernel import (
     Meeting,
     Start,
     Statement,
+    Step,
     Update,
     Use,
     Walk,
@@ -135,7 +136,8 @@ def test_a_loop_that_works_ahead_begins_before() -> None:
     assert isinstance(step.value, LaterStep)
     assert (step.value.counter, step.value.last) == (steps.counter, steps.extent - 1)
     assert isinstance(written_later, IfStep)
-    assert (written_later.step.counter, written_later.extent) == (steps.counter, steps.extent)
+    assert isinstance(written_later.end, Step)
+    assert (written_later.step.counter, written_later.end.number) == (steps.counter, steps.extent)
 
 
 def test_values_of_a_later_step_have_variables_of_their_own() -> None:
