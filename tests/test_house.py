@@ -34,7 +34,7 @@ ELSEWHERE = {
     "engine/egraph/stage.py": ("op", "load"),
     "grammar/rw_tree.py": PRECEDENCES,
     "engine/language/operators.py": (*PRECEDENCES, *NUMPY_AND_CPP),
-    "codegen/hip/expression_text.py": ("share",),
+    "codegen/hip/expression_text.py": ("share", *PRECEDENCES),
     "codegen/runtime/compile.py": ("source",),
     "codegen/hip/trust.py": ("return", "identity"),
     "app/coverage/report.py": ("source",),

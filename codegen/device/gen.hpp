@@ -3115,12 +3115,13 @@ GEN_DEVICE host::turned_teams<Team, Before, Unit, T, N> team_turn(const lanes<ar
 namespace detail {
 
 // The word of the lane whose number differs in a bit.
-GEN_DEVICE uint32 word_across(uint32 word, int bit)
+template <class Word>
+GEN_DEVICE Word word_across(Word word, int bit)
 {
 #if GEN_NVIDIA
     return __shfl_xor_sync(0xffffffffu, word, bit);
 #else
-    return static_cast<uint32>(__builtin_amdgcn_ds_bpermute((lane_id() ^ bit) * 4, static_cast<int>(word)));
+    return static_cast<Word>(__builtin_amdgcn_ds_bpermute((lane_id() ^ bit) * 4, word));
 #endif
 }
 

@@ -59,6 +59,8 @@ from genrw.engine.language.emit_text import names_in_emit_text
 from genrw.engine.library.library import Library
 
 _STEP = ValueType("int32", sort="index")
+_OF_STEPS, _OF_MASK = ("first_step", "end_step"), ("first_mask", "end_mask")
+"""What the ends are called of the steps that a loop walks, and of those at which a mask hides something."""
 
 
 def build_kernel(module: Module, library: Library, context: Mapping[str, Any]) -> Kernel:
@@ -238,21 +240,21 @@ class _Body:
         meanings = StepMeanings(self.library, self.context, self.variables.ranges, this.leaf, self.block == 1)
         made: list[Statement] = []
         window = needed_steps(inside, folds, self.library, meanings)
-        first, end = self._ends(window, this, "step", made)
+        first, end = self._ends(window, this, _OF_STEPS, made)
         masked = masked_arrays(inside, self.library, meanings)
         self.expressions.handed_on |= masked.keys()
         for key, (_, source, differs) in masked.items():
-            self.shares.masked[key] = Masked(source, this.leaf, *self._ends(differs, this, "mask", made))
+            self.shares.masked[key] = Masked(source, this.leaf, *self._ends(differs, this, _OF_MASK, made))
         return made, first, end
 
     def _ends(
-        self, window: Window, this: Pass, what: str, made: list[Statement]
+        self, window: Window, this: Pass, names: tuple[str, str], made: list[Statement]
     ) -> tuple[Expression | None, Expression | None]:
         """The ends of a window, in variables that are made before a loop."""
         named: list[Expression | None] = []
-        for name, bound in (("first", first_step), ("end", end_of_steps)):
+        for name, bound in zip(names, (first_step, end_of_steps), strict=True):
             value = bound(window, this, self.variables)
-            variable = None if value is None else self.variables.new(Variable(_STEP, f"{name}_{what}"))
+            variable = None if value is None else self.variables.new(Variable(_STEP, name))
             made += [] if value is None or variable is None else [Let(value, variable)]
             named.append(None if variable is None else Use(variable, this.leaf))
         return named[0], named[1]

@@ -26,7 +26,7 @@ class Filling:
 @dataclass(frozen=True)
 class Ahead:
     """The parts of a loop that fills memories so many `steps` ahead of time: the `values` of all `fillings`, in time all
-    `others`, several filled memories first. `apart`: so many waves do the filling and nothing else."""
+    `others`. `apart`: so many waves do the filling and nothing else; the filled memories then come first."""
 
     steps: int
     apart: int
@@ -59,7 +59,7 @@ def ahead_of_time(items: Sequence[Placed], folds: Sequence[Placed]) -> Ahead | N
     taken = [o for fold in folds for o in fold.operands]
     in_time = _below([*(p for p in items if id(p) not in early), *taken], inside, filled)
     values = tuple(p for p in items if id(p) in early and p.node.type.sort != "effect")
-    first = filled if len(filled) > 1 else []  # so lanes have met for all memories before they use one
+    first = filled if apart else []  # so lanes have met for all memories before they use one
     others = [*first, *(p for p in items if id(p) in in_time and p not in first)]
     return Ahead(steps, apart, tuple(fillings), values, tuple(others))
 

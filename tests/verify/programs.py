@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attention_programs import ATTENTION
 from contraction_programs import CONTRACTIONS
+from rule_programs import RULE_PROGRAMS
 
 FLOATS = ("float", "half", "bf16", "double")
 INTEGERS = ("int8", "uint8", "int32", "int64")
@@ -1494,5 +1495,6 @@ PINNED: dict[str, tuple[str, str, dict[str, object]]] = {
     "tiles of batches": _of_tiles(_BATCHES, (64, 72, 64), "float", "gfx942"),
     "steps that load early": (softmax_program("half", (8, 9000), 1), "gfx942", {"ahead": 1}),
     **{name.replace("_", " "): (text, "sm_90", {"block_size": 128}) for name, text in ATTENTION.items()},
+    **RULE_PROGRAMS,
 }
 """Contractions by tiles, rows whose steps load early, and rows of pieces that lie apart: each a program, a target, and what is pinned of its schedule."""
