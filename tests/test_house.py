@@ -35,6 +35,7 @@ ELSEWHERE = {
     "grammar/rw_tree.py": PRECEDENCES,
     "engine/language/operators.py": (*PRECEDENCES, *NUMPY_AND_CPP),
     "codegen/hip/expression_text.py": ("share", *PRECEDENCES),
+    "codegen/kernel_ir/step_meanings.py": ("identity",),
     "codegen/runtime/compile.py": ("source",),
     "codegen/hip/trust.py": ("return", "identity"),
     "app/coverage/report.py": ("source",),
