@@ -179,7 +179,7 @@ _LOGARITHM = """
         y = add(l, m)
         @return(y)"""
 WALKED: dict[str, Pinned] = {
-    "variance of a power of two": (_VARIANCE.format(dtype="float"), "gfx942", {"steps": 8}),
+    "variance of a power of two": (_VARIANCE.format(dtype="float"), "gfx942", {"steps": 256}),
     "logarithms of walked rows": (_LOGARITHM.format(dtype="float", width=131072), "sm_90", {}),
     "logarithms of walked rows with a tail": (_LOGARITHM.format(dtype="float", width=131001), "sm_90", {}),
 }
