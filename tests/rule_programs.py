@@ -72,7 +72,23 @@ BOXES: dict[str, Pinned] = {
     "boxes in uneven bands": _boxes(1, 5000, 128, 4096, tile=(128, 128, 64)),
 }
 
-_NIBBLES = """
+ROTATION = """
+        x = @param:x -> {dtype}{{{lens}, {width}}}
+        c = @param:c -> {dtype}{{{pairs}, 1}}
+        s = @param:s -> {dtype}{{{pairs}, 1}}
+        v = reshape[dims={{{lens}, {pairs}, 2}}](x)
+        a = slice[axes={{{axis}}}, starts={{0}}, ends={{1}}](v)
+        b = slice[axes={{{axis}}}, starts={{1}}, ends={{2}}](v)
+        ac = mul(a, c)
+        bs = mul(b, s)
+        bc = mul(b, c)
+        as = mul(a, s)
+        l = sub(ac, bs)
+        r = add(bc, as)
+        j = concat[axis={axis}](l, r)
+        y = reshape[dims={{{lens}, {width}}}](j)
+        @return(y)"""
+NIBBLES = """
         x = @param:x -> uint8{{{rows}, 64}}
         l = bitwise_and(x, 15)
         h = shift_right(x, 4)
@@ -82,51 +98,38 @@ _NIBBLES = """
         f = convert[target_type=half](j)
         y = reshape[dims={{{rows}, 128}}](f)
         @return(y)"""
+POOL = """
+        x = @param:x -> half{4, 3, 16, 32}
+        r = reshape[dims={4, 3, 8, 2, 16, 2}](x)
+        m = reduce_max[axes={3, 5}](r)
+        y = reshape[dims={4, 3, 8, 16}](m)
+        @return(y)"""
 _SHUFFLED = """
         x = @param:x -> half{{2, 8, {rows}, 32}}
         a = reshape[dims={{2, 2, 2, 2, {rows}, 32}}](x)
         t = transpose[permutation={{0, 1, 4, 2, 5, 3}}](a)
         y = reshape[dims={{2, 2, {twice}, 64}}](t)
         @return(y)"""
+_EIGHT = {"vector": 4, "share": 8}
+
+
+def rotation(lens: tuple[int, ...], width: int, dtype: str = "half") -> str:
+    """Neighbouring pairs of rows of `width` elements, each turned by an angle of its own."""
+    shown = ", ".join(map(str, lens))
+    return ROTATION.format(lens=shown, width=width, pairs=width // 2, axis=len(lens) + 1, dtype=dtype)
+
+
 DIGITS: dict[str, Pinned] = {
-    "nibbles": (_NIBBLES.format(rows=48), "sm_90", {"vector": 4, "share": 8}),
-    "nibbles of a tail": (_NIBBLES.format(rows=47), "sm_90", {"vector": 4, "share": 8}),
-    "pixels shuffled": (_SHUFFLED.format(rows=16, twice=32), "sm_90", {"vector": 4, "share": 8}),
-    "pixels shuffled with a tail": (_SHUFFLED.format(rows=15, twice=30), "sm_90", {"vector": 4, "share": 8}),
-    "pairs that are rotated": (
-        """
-        x = @param:x -> half{2, 3, 16, 128}
-        c = @param:c -> half{64, 1}
-        s = @param:s -> half{64, 1}
-        v = reshape[dims={2, 3, 16, 64, 2}](x)
-        a = slice[axes={4}, starts={0}, ends={1}](v)
-        b = slice[axes={4}, starts={1}, ends={2}](v)
-        ac = mul(a, c)
-        bs = mul(b, s)
-        bc = mul(b, c)
-        as = mul(a, s)
-        l = sub(ac, bs)
-        r = add(bc, as)
-        j = concat[axis=4](l, r)
-        y = reshape[dims={2, 3, 16, 128}](j)
-        @return(y)""",
-        "sm_90",
-        {"vector": 4, "share": 8},
-    ),
-    "windows in whole blocks": (
-        """
-        x = @param:x -> half{4, 3, 16, 32}
-        r = reshape[dims={4, 3, 8, 2, 16, 2}](x)
-        m = reduce_max[axes={3, 5}](r)
-        y = reshape[dims={4, 3, 8, 16}](m)
-        @return(y)""",
-        "sm_90",
-        {"algo": "lane", "vector": 4, "share": 4},
-    ),
+    "nibbles": (NIBBLES.format(rows=48), "sm_90", _EIGHT),
+    "nibbles of a tail": (NIBBLES.format(rows=47), "sm_90", _EIGHT),
+    "pixels shuffled": (_SHUFFLED.format(rows=16, twice=32), "sm_90", _EIGHT),
+    "pixels shuffled with a tail": (_SHUFFLED.format(rows=15, twice=30), "sm_90", _EIGHT),
+    "pairs that are rotated": (rotation((2, 3, 16), 128), "sm_90", _EIGHT),
+    "windows in whole blocks": (POOL, "sm_90", {"algo": "lane", "vector": 4, "share": 4}),
 }
 
-_ROWS = """
-        x = @param:x -> {dtype}{{6, {width}}}
+ROUNDED_ROWS = """
+        x = @param:x -> {dtype}{{6, 80}}
         f = convert[target_type=float](x)
         a = abs(f)
         m = reduce_max[axes={{1}}](a)
@@ -135,11 +138,11 @@ _ROWS = """
         r = round(q)
         y = convert[target_type=int8](r)
         @return(y)"""
-_CLIPPED = """
-        x = @param:x -> float{{1000}}
+CLIPPED = """
+        x = @param:x -> float{{{count}}}
         r = round(x)
-        c = clip(r, {low}, {high})
-        y = convert[target_type={t}](c)
+        c = clip(r, {low}.0, {high}.0)
+        y = convert[target_type={target_type}](c)
         @return(y)"""
 _HALVES = """
         x = @param:x -> float{8, 64}
@@ -150,38 +153,31 @@ _HALVES = """
         @return(y)"""
 BYTES: dict[str, Pinned] = {
     "quotients as halves": (_HALVES, "sm_90", {}),
-    "rows rounded to bytes": (_ROWS.format(dtype="half", width=80), "sm_90", {}),
+    "rows rounded to bytes": (ROUNDED_ROWS.format(dtype="half"), "sm_90", {}),
     **{
-        f"{t} from {low} to {high}": (_CLIPPED.format(t=t, low=low, high=high), "sm_90", {})
-        for t, low, high in (
-            ("int8", "-128.0", "127.0"),
-            ("uint8", "0.0", "255.0"),
-            ("int8", "-127.0", "127.0"),
-            ("int8", "0.0", "127.0"),
-        )
+        f"{t} from {low} to {high}": (CLIPPED.format(count=1000, low=low, high=high, target_type=t), "sm_90", {})
+        for t, low, high in (("int8", -128, 127), ("uint8", 0, 255), ("int8", -127, 127), ("int8", 0, 127))
     },
 }
 
 _VARIANCE = """
-        x = @param:x -> {dtype}{{64, 131072}}
-        m = reduce_mean[axes={{1}}](x)
+        x = @param:x -> float{3, 65536}
+        m = reduce_mean[axes={1}](x)
         d = sub(x, m)
         q = mul(d, d)
-        s = reduce_mean[axes={{1}}](q)
-        @return(s)"""
-_LOGARITHM = """
-        x = @param:x -> {dtype}{{64, {width}}}
-        m = reduce_max[axes={{1}}](x)
-        d = sub(x, m)
-        e = exp(d)
-        s = reduce_sum[axes={{1}}](e)
-        l = log(s)
-        y = add(l, m)
-        @return(y)"""
+        s = reduce_mean[axes={1}](q)
+        @return(s, m)"""
+LOGITS = """
+        x = @param:x -> {dtype}{{3, {width}}}
+        f = convert[target_type=float](x)
+        y = reduce_log_sum_exp[axes={{1}}](f)
+        p = softmax[axis=1](f)
+        @return(y, p)"""
+STEPS = {"algo": "block", "block_size": 64, "vector": 4, "share": 16}
 WALKED: dict[str, Pinned] = {
-    "variance of a power of two": (_VARIANCE.format(dtype="float"), "gfx942", {"steps": 256}),
-    "logarithms of walked rows": (_LOGARITHM.format(dtype="float", width=131072), "sm_90", {}),
-    "logarithms of walked rows with a tail": (_LOGARITHM.format(dtype="float", width=131001), "sm_90", {}),
+    "variance of a power of two": (_VARIANCE, "gfx942", {"algo": "block", "block_size": 64}),
+    "logits in steps": (LOGITS.format(dtype="bf16", width=16384), "sm_90", STEPS),
+    "logits in steps with a tail": (LOGITS.format(dtype="half", width=16396), "sm_90", STEPS),
 }
 
 RULE_PROGRAMS: dict[str, Pinned] = {**ATTENTION, **BOXES, **DIGITS, **BYTES, **WALKED}

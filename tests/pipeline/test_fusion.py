@@ -336,9 +336,10 @@ def test_the_cpu_folds_rows_whole() -> None:
 
 
 SMALL_GPU = """
-/// So slow at reading, and with launches so cheap, that a few hundred elements in a row are worth two kernels.
+/// So slow at reading, and with launches so cheap, that a few hundred elements in a row are worth two kernels; with so few units
+/// that these rows keep them busy.
 target small : cdna
-  compute_units 64
+  compute_units 8
   bandwidth_gbs 0.01
   gflops 100
   launch_us 0.1

@@ -8,54 +8,11 @@ from math import prod
 from typing import Any
 
 import pytest
+from rule_programs import NIBBLES, POOL, rotation
 from support import check_host
 from together import made
 
 TARGETS = ("gfx942", "gfx1100", "sm_90", "host")
-
-ROTATION = """
-    x = @param:x -> {dtype}{{{lens}, {width}}}
-    c = @param:c -> {dtype}{{{pairs}, 1}}
-    s = @param:s -> {dtype}{{{pairs}, 1}}
-    v = reshape[dims={{{lens}, {pairs}, 2}}](x)
-    a = slice[axes={{{axis}}}, starts={{0}}, ends={{1}}](v)
-    b = slice[axes={{{axis}}}, starts={{1}}, ends={{2}}](v)
-    ac = mul(a, c)
-    bs = mul(b, s)
-    bc = mul(b, c)
-    as = mul(a, s)
-    l = sub(ac, bs)
-    r = add(bc, as)
-    j = concat[axis={axis}](l, r)
-    y = reshape[dims={{{lens}, {width}}}](j)
-    @return(y)
-"""
-
-NIBBLES = """
-    x = @param:x -> uint8{48, 64}
-    l = bitwise_and(x, 15)
-    h = shift_right(x, 4)
-    a = unsqueeze[axes={2}](l)
-    b = unsqueeze[axes={2}](h)
-    j = concat[axis=2](a, b)
-    f = convert[target_type=half](j)
-    y = reshape[dims={48, 128}](f)
-    @return(y)
-"""
-
-POOL = """
-    x = @param:x -> half{4, 3, 16, 32}
-    r = reshape[dims={4, 3, 8, 2, 16, 2}](x)
-    m = reduce_max[axes={3, 5}](r)
-    y = reshape[dims={4, 3, 8, 16}](m)
-    @return(y)
-"""
-
-
-def rotation(lens: tuple[int, ...], width: int, dtype: str = "half") -> str:
-    return ROTATION.format(
-        lens=", ".join(map(str, lens)), width=width, pairs=width // 2, axis=len(lens) + 1, dtype=dtype
-    )
 
 
 def single_reads(text: str, target: str, **options: Any) -> list[str]:
@@ -108,9 +65,12 @@ def test_rotated_pairs_are_read_together(dtype: str, target: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS[:3])
-@pytest.mark.parametrize("text", [NIBBLES, POOL], ids=["nibbles", "pool"])
-def test_bytes_and_windows(text: str, target: str) -> None:
-    schedule = {"vector": 4, "share": 4} if text == NIBBLES else {"algo": "lane", "vector": 4, "share": 4}
+@pytest.mark.parametrize(
+    ("text", "schedule"),
+    [(NIBBLES.format(rows=48), {"vector": 4, "share": 4}), (POOL, {"algo": "lane", "vector": 4, "share": 4})],
+    ids=["nibbles", "pool"],
+)
+def test_bytes_and_windows(text: str, schedule: dict[str, Any], target: str) -> None:
     assert not single_reads(text, target, schedule=schedule)
     check_host(text, target, schedule=schedule)
 

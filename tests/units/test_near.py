@@ -4,29 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from rule_programs import CLIPPED, ROUNDED_ROWS
 from support import check_host, load
 from together import made
 
 TARGETS = ("gfx942", "gfx1100", "sm_90", "host")
 
-ROWS = """
-    x = @param:x -> {dtype}{{6, 80}}
-    f = convert[target_type=float](x)
-    a = abs(f)
-    m = reduce_max[axes={{1}}](a)
-    d = div(f, m)
-    q = mul(d, 100.0)
-    r = round(q)
-    y = convert[target_type=int8](r)
-    @return(y)
-"""
-ROUNDED = """
-    x = @param:x -> float{{{count}}}
-    r = round(x)
-    c = clip(r, {low}, {high})
-    y = convert[target_type={target_type}](c)
-    @return(y)
-"""
 QUOTIENT = """
     x = @param:x -> float{8, 64}
     s = @param:s -> float{8, 1}
@@ -39,11 +22,11 @@ QUOTIENT = """
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", ["half", "bf16", "float"])
 def test_rows_by_their_largest_element(dtype: str, target: str) -> None:
-    check_host(ROWS.format(dtype=dtype), target)
+    check_host(ROUNDED_ROWS.format(dtype=dtype), target)
 
 
 def test_no_division_for_each_element() -> None:
-    (kernel,) = made(ROWS.format(dtype="bf16"), "sm_90").kernels
+    (kernel,) = made(ROUNDED_ROWS.format(dtype="bf16"), "sm_90").kernels
     assert "round_to_byte<gen::int8>(gen::div_near(" in kernel.text
     assert " / m" not in kernel.text
 
@@ -57,7 +40,7 @@ def test_bytes_are_the_nearest(target_type: str, low: int, high: int, target: st
     halves = np.arange(-300, 300, 0.5, dtype=np.float32)
     others = np.array([np.nan, np.inf, -np.inf, 3e38, -3e38, 1e-45, -0.0, 2**23 + 1], np.float32)
     x = np.concatenate([halves, np.nextafter(halves, np.float32(np.inf)), others])
-    text = ROUNDED.format(count=len(x), low=f"{low}.0", high=f"{high}.0", target_type=target_type)
+    text = CLIPPED.format(count=len(x), low=low, high=high, target_type=target_type)
     want = np.nan_to_num(np.clip(np.round(x), low, high), nan=0).astype(target_type)
     np.testing.assert_array_equal(made(text, target).on_the_host({"x": x}, threads=1, order=0)["y"], want)
 

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from rule_programs import LOGITS, STEPS
 from support import check_host, load
 from together import made
 
 from genrw.engine.interpret.compare import compare
 
 TARGETS = ("gfx942", "gfx1100", "sm_90", "host")
-STEPS = {"algo": "block", "block_size": 64, "vector": 4, "share": 16}
-
-LOGITS = """
-    x = @param:x -> {dtype}{{3, {width}}}
-    f = convert[target_type=float](x)
-    y = reduce_log_sum_exp[axes={{1}}](f)
-    p = softmax[axis=1](f)
-    @return(y, p)
-"""
 POSITION = """
     x = @param:x -> {dtype}{{3, {width}}}
     a = argmax[axis=1](x)
@@ -57,7 +49,10 @@ def test_a_step_leaves_one_accumulator(dtype: str) -> None:
     (kernel,) = made(DIVERGENCE.format(dtype=dtype, width=20012), "sm_90", schedule=STEPS).kernels
     first = kernel.text[kernel.text.index("for (int step2") :].split("\n    }\n")[0]
     assert first.count("strided_load<16") == 2
-    assert "inside" not in first
+    uses = [line for line in first.splitlines() if "inside" in line]
+    assert len(uses) == 3
+    assert "gen::chunks_below<256, 4>(" in uses[0]
+    assert all("strided_load" in line for line in uses[1:])
     assert "?" not in first
     assert "powers_float::acc, 16" not in kernel.text
 

@@ -87,10 +87,13 @@ def _smaller_programs(program: RandomProgram) -> Iterator[RandomProgram]:
 
 
 def _without(program: RandomProgram, place: int, line: Line) -> Iterator[RandomProgram]:
-    """The program with a parameter in place of a value, or one of the value's own operands."""
+    """The program with a parameter in place of a value, or one of the value's own operands; a result may be of another type."""
     yield _with_line(program, place, parameter(line.name, line.type)).needed()
     types = {v.name: v.type for v in program.lines}
     for operand in dict.fromkeys(line.operands or ()):
+        if operand in types and line.name in program.results:
+            results = tuple(operand if r == line.name else r for r in program.results)
+            yield replace(program, results=tuple(dict.fromkeys(results))).needed()
         if operand in types and _alike(types[operand], line.type):
             lines = [_using(v, line.name, operand) for v in program.lines]
             results = tuple(operand if r == line.name else r for r in program.results)

@@ -59,7 +59,7 @@ def verdict_on(folder: Path, text: str, name: str, options: Options) -> Verdict:
 
 def test_several_steps_are_met(library: Library) -> None:
     """With one step, how many elements a step covers is never asked."""
-    product = "all=schedule.block_size * schedule.share](local_id())))\n  with"
+    product = "first[pass, all=schedule.block_size * schedule.share]"
     mine, rule = edited(library, "el_flat", product, product.replace("*", "+"))
     assert verify_rule(mine, rule, Options()).status == REFUTED
 
@@ -67,8 +67,8 @@ def test_several_steps_are_met(library: Library) -> None:
 @pytest.mark.slow
 def test_several_tiles_are_met(library: Library) -> None:
     """With one tile across, how wide a tile is is never asked; kernels of contractions are drawn that have several."""
-    width = "{schedule.tile[1]}), i))\n  example"
-    mine, rule = edited(library, "columns_of_tile", width, width.replace("{", "{1 + "))
+    width = "{schedule.tile[side]}"
+    mine, rule = edited(library, "beginning_of_tile", width, width.replace("{", "{side + "))
     assert verify_rule(mine, rule, Options()).status == REFUTED
 
 
