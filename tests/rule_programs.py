@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 Pinned = tuple[str, str, dict[str, object]]
 
 
@@ -110,7 +112,23 @@ _SHUFFLED = """
         t = transpose[permutation={{0, 1, 4, 2, 5, 3}}](a)
         y = reshape[dims={{2, 2, {twice}, 64}}](t)
         @return(y)"""
+_DIGITS_MOVED = """
+        x = @param:x -> {dtype}{{{count}}}
+        v = reshape[dims={{{lens}}}](x)
+        t = transpose[permutation={{{order}}}](v)
+        y = reshape[dims={{{count}}}](t)
+        @return(y)"""
+_REPEATED = """
+        x = @param:x -> float{192}
+        v = reshape[dims={1, 6, 2, 8, 1, 2}](x)
+        t = multibroadcast[out_lens={1, 6, 2, 8, 4, 2}](v)
+        y = reshape[dims={768}](t)
+        @return(y)"""
 _EIGHT = {"vector": 4, "share": 8}
+
+
+def _digits_moved(lens: str, order: str, dtype: str) -> str:
+    return _DIGITS_MOVED.format(count=prod(map(int, lens.split(","))), lens=lens, order=order, dtype=dtype)
 
 
 def rotation(lens: tuple[int, ...], width: int, dtype: str = "half") -> str:
@@ -126,6 +144,15 @@ DIGITS: dict[str, Pinned] = {
     "pixels shuffled with a tail": (_SHUFFLED.format(rows=15, twice=30), "sm_90", _EIGHT),
     "pairs that are rotated": (rotation((2, 3, 16), 128), "sm_90", _EIGHT),
     "windows in whole blocks": (POOL, "sm_90", {"algo": "lane", "vector": 4, "share": 4}),
+    "repeated pairs": (_REPEATED, "sm_90", {}),
+    "fours moved": (_digits_moved("3, 6, 4, 16, 4", "1, 3, 0, 4, 2", "bf16"), "sm_90", {}),
+    "fours moved in whole": (_digits_moved("1, 16, 4, 16, 4", "0, 4, 1, 3, 2", "half"), "sm_90", {}),
+    "pairs moved": (_digits_moved("3, 6, 2, 48, 2", "3, 1, 4, 0, 2", "int8"), "sm_90", _EIGHT),
+    "pairs moved in sixteens": (
+        _digits_moved("5, 6, 2, 8, 2", "1, 3, 0, 2, 4", "half"),
+        "sm_90",
+        {"vector": 8, "share": 16},
+    ),
 }
 
 ROUNDED_ROWS = """

@@ -184,11 +184,12 @@ class _Side:
         span, suffix = number.span, f" {self.count}"
         dtype, lens = f"type{suffix}", f"lens{suffix}"
         value = number.value.name if isinstance(number.value, Name) else f"constant{suffix}"
-        attributes = [_attribute("value", Name(value, span=span), span), _attribute("dtype", Name(dtype), span)]
         given = Name(value, span=span)
+        attributes = [_attribute("value", given, span)]
         if isinstance(number.value, Name):
             self.conditions.insert(0, Call("is_number", (given,), span=span))
         else:
+            attributes.append(_attribute("dtype", Name(dtype), span))
             self.conditions.insert(0, Call("is_constant", (given, number.value, Name(dtype)), span=span))
         if sort is None:
             name = f"kind{suffix}"
