@@ -48,12 +48,14 @@ from genrw.codegen.kernel_ir.pipelining import Ahead, Early, Filling, ahead_of_t
 from genrw.codegen.kernel_ir.placement import Pass, Placed, Placement, place
 from genrw.codegen.kernel_ir.ranges import index_ranges
 from genrw.codegen.kernel_ir.recompute import recomputed
+from genrw.codegen.kernel_ir.regions import needed
 from genrw.codegen.kernel_ir.share_loops import Masked, ShareLoops
 from genrw.codegen.kernel_ir.skipping import end_of_steps, first_step, masked_arrays, needed_steps
 from genrw.codegen.kernel_ir.spill import choose_rest
 from genrw.codegen.kernel_ir.step_meanings import StepMeanings
 from genrw.codegen.kernel_ir.turns import taking_turns
 from genrw.codegen.kernel_ir.variables import Variables
+from genrw.codegen.kernel_ir.verifier import verify
 from genrw.codegen.kernel_ir.windows import Window
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module, Node
@@ -82,7 +84,7 @@ def build_kernel(module: Module, library: Library, context: Mapping[str, Any]) -
     grid = library.launch_entry(module.schedule, "grid", 1)
     body = _Body(library, placement, variables, buffers, block, context).statements()
     body = taking_turns(body, library, grid, library.launch_entry(module.schedule, "launched", 0))
-    return Kernel(
+    kernel = Kernel(
         module.target,
         arguments,
         tuple(variables.all),
@@ -97,6 +99,8 @@ def build_kernel(module: Module, library: Library, context: Mapping[str, Any]) -
         tuple(dict.fromkeys(p.node.op for p in placement.nodes)),
         ranges,
     )
+    verify(kernel)
+    return kernel
 
 
 def _arguments(module: Module, library: Library, variables: Variables) -> tuple[Argument, ...]:
@@ -285,9 +289,10 @@ class _Body:
                 body: tuple[Statement, ...] = (*values, *self._slot(ahead.effects))
             else:  # memory is filled for no more steps than there are
                 meetings = [s for s in values if s.meeting is not Meeting.NOBODY]
+                always = (*needed(values, meetings), *meetings)
                 writes, others = self._writes(ahead.effects)
-                filled = (*(s for s in values if s not in meetings), *self._slot(writes))
-                body = (*meetings, IfStep(LaterStep(early, 0), Step(this.extent), filled), *self._slot(others))
+                filled = (*(s for s in values if s not in always), *self._slot(writes))
+                body = (*always, IfStep(LaterStep(early, 0), Step(this.extent), filled), *self._slot(others))
         if first is None:
             return Loop(Walk.FIRST_STEPS, ahead.steps, 0, body, early)
         turn = self.variables.new(Variable(_STEP, "turn"))

@@ -53,6 +53,8 @@ Meant = Between | Number | Truth | Choice | str | None
 _EXACT = {"half": 1 << 11, "bf16": 1 << 8, "float": 1 << 24, "double": 1 << 53, "int32": 1 << 31, "int64": 1 << 62}
 """Up to where a type holds every integer."""
 _LIMIT = 1 << 31
+_MOST = 64
+"""Of how many values one is chosen at most; where there are more, nothing is known."""
 
 
 def number(value: int) -> Between:
@@ -82,14 +84,21 @@ def for_each_choice(compute: Callable[..., Meant], *values: Meant) -> Meant:
 
 
 def choice(condition: Meant, then: Meant, otherwise: Meant) -> Meant:
+    if then == otherwise:
+        return then
     if not isinstance(condition, Truth):
-        return then if then == otherwise else None
+        condition = Truth(ALWAYS, ALWAYS)
     if isinstance(then, Truth) and isinstance(otherwise, Truth):
         holds = condition.holds.meet(then.holds).join(condition.fails.meet(otherwise.holds))
         return Truth(holds, condition.holds.meet(then.fails).join(condition.fails.meet(otherwise.fails)))
     if condition.fails.empty or condition.holds.empty:
         return then if condition.fails.empty else otherwise
-    return Choice(condition, then, otherwise)
+    return Choice(condition, then, otherwise) if _values(then) + _values(otherwise) <= _MOST else None
+
+
+def _values(value: Meant) -> int:
+    """How many values there are to choose from."""
+    return _values(value.then) + _values(value.otherwise) if isinstance(value, Choice) else 1
 
 
 def sum_of(a: Meant, b: Meant, factor: int = 1) -> Meant:

@@ -59,8 +59,9 @@ def ahead_of_time(items: Sequence[Placed], folds: Sequence[Placed]) -> Ahead | N
     taken = [o for fold in folds for o in fold.operands]
     in_time = _below([*(p for p in items if id(p) not in early), *taken], inside, filled)
     values = tuple(p for p in items if id(p) in early and p.node.type.sort != "effect")
-    first = filled if apart else []  # so lanes have met for all memories before they use one
-    others = [*first, *(p for p in items if id(p) in in_time and p not in first)]
+    # filled by others, all memories are waited for at once, before one of them is used
+    first = _below(filled, inside, filled) if apart else set()
+    others = [*(p for p in items if id(p) in first), *(p for p in items if id(p) in in_time - first)]
     return Ahead(steps, apart, tuple(fillings), values, tuple(others))
 
 

@@ -50,6 +50,17 @@ def named(statement: Statement) -> Iterator[Variable]:
         yield from expression.variables
 
 
+def needed(before: Sequence[Statement], users: Sequence[Statement]) -> tuple[Statement, ...]:
+    """Of the statements before, those that declare what others use."""
+    wanted: set[Variable] = {v for s in walk(tuple(users)) for v in named(s)}
+    found: list[Statement] = []
+    for statement in reversed(before):
+        if statement.declared in wanted:
+            wanted |= {v for s in walk((statement,)) for v in named(s)}
+            found.insert(0, statement)
+    return tuple(found)
+
+
 def given(meeting: Statement) -> Variable | None:
     """The variable that a meeting gives a value."""
     return meeting.declared or meeting.changed

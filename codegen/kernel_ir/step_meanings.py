@@ -36,7 +36,7 @@ _LIMIT = 1 << 31
 _OF_LANES = {"local_index"}
 _OF_ELEMENTS = {"share_index", "step_index"}
 """The functions of meanings by which lanes, and elements and steps differ."""
-_MAY_BE_TOLD = {"pointwise", "spread", "index_leaf", "index_map", None}
+_MAY_BE_TOLD = {"pointwise", "spread", "array", "identity", "index_leaf", "index_map", None}
 """The roles of operators whose results follow from their operands element by element."""
 
 

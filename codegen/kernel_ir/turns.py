@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from genrw.codegen.kernel_ir.kernel import (
     Allocate,
     Apart,
@@ -13,10 +11,9 @@ from genrw.codegen.kernel_ir.kernel import (
     Meeting,
     Statement,
     Turns,
-    Variable,
     walk,
 )
-from genrw.codegen.kernel_ir.regions import named
+from genrw.codegen.kernel_ir.regions import needed
 from genrw.engine.library.library import Library
 
 
@@ -38,7 +35,7 @@ def taking_turns(body: tuple[Statement, ...], library: Library, groups: int, lau
     def turns(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
         return (Turns(starts["group"], starts.get("number"), groups, launched, statements),)
 
-    by_waves = turns((*_needed(own, apart.by_waves), *apart.by_waves))
+    by_waves = turns((*needed(own, apart.by_waves), *apart.by_waves))
     by_lanes = turns((*own, *apart.by_lanes, *after))
     in_turns = (*starts.values(), *own, *apart.in_turns, *after)
     return (*once, Apart(apart.lanes, apart.waves, by_waves, by_lanes, in_turns))
@@ -54,14 +51,3 @@ def _part_of_turn(let: Let, library: Library) -> tuple[str, ...]:
 
 def _meets(statement: Statement) -> bool:
     return isinstance(statement, Effect) and statement.meeting is not Meeting.NOBODY
-
-
-def _needed(before: Sequence[Statement], users: Sequence[Statement]) -> tuple[Statement, ...]:
-    """Of the statements before, those that declare what others use."""
-    wanted: set[Variable] = {v for s in walk(tuple(users)) for v in named(s)}
-    found: list[Statement] = []
-    for statement in reversed(before):
-        if statement.declared in wanted:
-            wanted |= {v for s in walk((statement,)) for v in named(s)}
-            found.insert(0, statement)
-    return tuple(found)

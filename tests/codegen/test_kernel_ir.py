@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,6 +35,8 @@ from genrw.codegen.kernel_ir.kernel import (
 )
 from genrw.codegen.kernel_ir.regions import Around, Region, kept, parts_of
 from genrw.codegen.kernel_ir.text import ir_text, kernel_text
+from genrw.codegen.kernel_ir.verifier import verify
+from genrw.grammar.diagnostics import GenrwError
 
 ADD = "x = @param:x -> {256}\ny = @param:y -> {256}\ns = add(x, y)\nr = mul(s, s)\n@return(r)"
 SUM = "x = @param:x -> {64, 8192}\ns = reduce_sum[axes={1}](x)\n@return(s)"
@@ -59,6 +62,21 @@ def loops_over(kernel: Kernel, over: Walk) -> list[Loop]:
 def written(kernel: Kernel) -> list[str]:
     """The lines of a kernel's body."""
     return [line.strip() for line in kernel_text(kernel, "test").splitlines()[1:]]
+
+
+# ---- what holds of all kernels
+
+
+def test_what_is_named_before_it_is_declared_is_a_fault() -> None:
+    kernel = built(SUM, schedule={"algo": "block", "steps": 8})
+    verify(kernel)
+    with pytest.raises(GenrwError, match="names `.*` before it is declared"):
+        verify(replace(kernel, body=kernel.body[::-1]))
+    inside = next(i for i, s in enumerate(kernel.body) if isinstance(s, Loop))
+    loop = kernel.body[inside]
+    turned = replace(loop, body=loop.statements[::-1])
+    with pytest.raises(GenrwError, match="before it is declared"):
+        verify(replace(kernel, body=(*kernel.body[:inside], turned, *kernel.body[inside + 1 :])))
 
 
 # ---- the builder
