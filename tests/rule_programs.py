@@ -144,10 +144,10 @@ DIGITS: dict[str, Pinned] = {
     "pixels shuffled with a tail": (_SHUFFLED.format(rows=15, twice=30), "sm_90", _EIGHT),
     "pairs that are rotated": (rotation((2, 3, 16), 128), "sm_90", _EIGHT),
     "windows in whole blocks": (POOL, "sm_90", {"algo": "lane", "vector": 4, "share": 4}),
-    "repeated pairs": (_REPEATED, "sm_90", {}),
-    "fours moved": (_digits_moved("3, 6, 4, 16, 4", "1, 3, 0, 4, 2", "bf16"), "sm_90", {}),
-    "fours moved in whole": (_digits_moved("1, 16, 4, 16, 4", "0, 4, 1, 3, 2", "half"), "sm_90", {}),
-    "pairs moved": (_digits_moved("3, 6, 2, 48, 2", "3, 1, 4, 0, 2", "int8"), "sm_90", _EIGHT),
+    "repeated pairs": (_REPEATED, "sm_90", {"algo": "flat"}),
+    "fours moved": (_digits_moved("3, 6, 4, 16, 4", "1, 3, 0, 4, 2", "bf16"), "sm_90", {"algo": "flat"}),
+    "fours moved in whole": (_digits_moved("1, 16, 4, 16, 4", "0, 4, 1, 3, 2", "half"), "sm_90", {"algo": "flat"}),
+    "pairs moved": (_digits_moved("3, 6, 2, 48, 2", "3, 1, 4, 0, 2", "int8"), "sm_90", {"algo": "flat"}),
     "pairs moved in sixteens": (
         _digits_moved("5, 6, 2, 8, 2", "1, 3, 0, 2, 4", "half"),
         "sm_90",
@@ -180,11 +180,29 @@ _HALVES = """
         @return(y)"""
 BYTES: dict[str, Pinned] = {
     "quotients as halves": (_HALVES, "sm_90", {}),
-    "rows rounded to bytes": (ROUNDED_ROWS.format(dtype="half"), "sm_90", {}),
+    "rows rounded to bytes": (ROUNDED_ROWS.format(dtype="half"), "sm_90", {"algo": "flat"}),
     **{
         f"{t} from {low} to {high}": (CLIPPED.format(count=1000, low=low, high=high, target_type=t), "sm_90", {})
         for t, low, high in (("int8", -128, 127), ("uint8", 0, 255), ("int8", -127, 127), ("int8", 0, 127))
     },
+}
+
+_PARTS = """
+        x = @param:x -> half{8, 56, 64}
+        w = @param:w -> half{8, 56, 64}
+        a = slice[axes={1}, starts={0}, ends={28}](x)
+        b = slice[axes={1}, starts={0}, ends={28}](w)
+        c = reshape[dims={224, 64}](a)
+        d = reshape[dims={224, 64}](b)
+        t = transpose[permutation={1, 0}](c)
+        z = dot(t, d)
+        @return(z)"""
+CHUNKS: dict[str, Pinned] = {
+    "products of parts of rows": (
+        _PARTS,
+        "gfx1100",
+        {"instruction": "wmma_f32_16x16x16_f16_gfx11", "tile": (64, 64, 32)},
+    ),
 }
 
 _VARIANCE = """
@@ -207,4 +225,4 @@ WALKED: dict[str, Pinned] = {
     "logits in steps with a tail": (LOGITS.format(dtype="half", width=16396), "sm_90", STEPS),
 }
 
-RULE_PROGRAMS: dict[str, Pinned] = {**ATTENTION, **BOXES, **DIGITS, **BYTES, **WALKED}
+RULE_PROGRAMS: dict[str, Pinned] = {**ATTENTION, **BOXES, **DIGITS, **BYTES, **CHUNKS, **WALKED}

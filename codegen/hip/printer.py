@@ -126,7 +126,8 @@ class _Printer:
         arguments = self._arguments()
         parameters = [_parameter(argument) for argument in arguments]
         frame = self._frame(program)
-        statements = StatementText(self.expressions, kernel.spills, self._is_dynamic(), note)
+        told = None if note is None else lambda nodes: note([kernel.stands_for.get(id(n), n) for n in nodes])
+        statements = StatementText(self.expressions, kernel.spills, self._is_dynamic(), told)
         text = _rendered(frame, parameters, [*statements.lines(kernel.body, 1)])
         in_loops = kernel.block > 1 and kernel.meets
         return KernelSource(

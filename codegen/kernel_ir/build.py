@@ -69,7 +69,7 @@ _OF_STEPS, _OF_MASK = ("first_step", "end_step"), ("first_mask", "end_mask")
 
 def build_kernel(module: Module, library: Library, context: Mapping[str, Any]) -> Kernel:
     """The kernel of a module at the last stage, in which each value has a variable."""
-    module = with_values_behind_masks(module, library)
+    module, stands_for = with_values_behind_masks(module, library)
     block = library.launch_entry(module.schedule, "block", 1)
     resident = library.launch_entry(module.schedule, "resident", 0)
     held = library.launch_entry(module.schedule, "held", 0)
@@ -98,6 +98,7 @@ def build_kernel(module: Module, library: Library, context: Mapping[str, Any]) -
         resident,
         tuple(dict.fromkeys(p.node.op for p in placement.nodes)),
         ranges,
+        stands_for,
     )
     verify(kernel)
     return kernel

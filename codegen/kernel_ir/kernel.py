@@ -559,7 +559,8 @@ class Table:
 class Kernel:
     """A kernel. `variables` are all of them, in the order in which they get their names, also those that a pass did without;
     `ranges` the bounds of indices by the identities of their nodes; `operators` the names of the operators it is made of.
-    `resident` workgroups a unit is to have room for, any number if it is 0."""
+    `resident` workgroups a unit is to have room for, any number if it is 0. `stands_for` has, by the identities of nodes that are not
+    the module's, the ones that are."""
 
     target: str
     arguments: tuple[Argument, ...]
@@ -574,6 +575,7 @@ class Kernel:
     resident: int
     operators: tuple[str, ...]
     ranges: Mapping[int, Mapping[str, int]] = field(repr=False)
+    stands_for: Mapping[int, Node] = field(repr=False)
 
     @property
     def launched(self) -> int:

@@ -33,10 +33,11 @@ class _Choice:
     number: float | None
 
 
-def with_values_behind_masks(module: Module, library: Library) -> Module:
-    """The module without the choices that masked loads make needless."""
+def with_values_behind_masks(module: Module, library: Library) -> tuple[Module, dict[int, Node]]:
+    """The module without the choices that masked loads make needless; and by the identity of each node that is another one there,
+    the module's own."""
     if not any(library.role(node.op) == "unspecified" for node in module.nodes):
-        return module
+        return module, {}
     return _Loads(module, library).settled()
 
 
@@ -50,9 +51,10 @@ class _Loads:
             for operand in dict.fromkeys(node.operands):
                 self.users.setdefault(id(operand), []).append(node)
 
-    def settled(self) -> Module:
-        """The module in which each load has a value for what it does not read."""
+    def settled(self) -> tuple[Module, dict[int, Node]]:
+        """The module in which each load has a value for what it does not read, and what its new nodes stand for."""
         found: dict[int, Node] = {}
+        stands_for: dict[int, Node] = {}
         needless: dict[int, Node] = {}
         for node in self.module.nodes:
             if id(node) in needless:
@@ -66,7 +68,8 @@ class _Loads:
                         operands[self._part(node, _OTHER)] = self._other(node, choices[0])
                 changed = any(a is not b for a, b in zip(operands, node.operands, strict=True))
                 found[id(node)] = replace(node, operands=tuple(operands)) if changed else node
-        return replace(self.module, root=found[id(self.module.root)])
+                stands_for[id(found[id(node)])] = node
+        return replace(self.module, root=found[id(self.module.root)]), stands_for
 
     def _part(self, node: Node, part: int) -> int:
         return self.library.part(node.op, part)

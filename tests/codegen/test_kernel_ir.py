@@ -70,7 +70,7 @@ def written(kernel: Kernel) -> list[str]:
 def test_what_is_named_before_it_is_declared_is_a_fault() -> None:
     kernel = built(SUM, schedule={"algo": "block", "steps": 8})
     verify(kernel)
-    with pytest.raises(GenrwError, match="names `.*` before it is declared"):
+    with pytest.raises(GenrwError, match=r"names `.*` before it is declared"):
         verify(replace(kernel, body=kernel.body[::-1]))
     inside = next(i for i, s in enumerate(kernel.body) if isinstance(s, Loop))
     loop = kernel.body[inside]

@@ -51,7 +51,7 @@ def one_of_each_algorithm(text: str, target: str) -> list[dict[str, object]]:
 
 def loads_of_passes(module: Module, program: Program) -> Iterator[tuple[str, int]]:
     """How often a kernel loads each input in each pass over its row."""
-    settled = with_values_behind_masks(module, program.library)
+    settled, _ = with_values_behind_masks(module, program.library)
     loaded = Counter(
         (item.node.operands[0].attribute("name"), item.loop)
         for item in place(settled, program.library).nodes
