@@ -180,7 +180,7 @@ _HALVES = """
         @return(y)"""
 BYTES: dict[str, Pinned] = {
     "quotients as halves": (_HALVES, "sm_90", {}),
-    "rows rounded to bytes": (ROUNDED_ROWS.format(dtype="half"), "sm_90", {"algo": "flat"}),
+    "rows rounded to bytes": (ROUNDED_ROWS.format(dtype="half"), "sm_90", {}),
     **{
         f"{t} from {low} to {high}": (CLIPPED.format(count=1000, low=low, high=high, target_type=t), "sm_90", {})
         for t, low, high in (("int8", -128, 127), ("uint8", 0, 255), ("int8", -127, 127), ("int8", 0, 127))
