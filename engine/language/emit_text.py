@@ -64,15 +64,15 @@ def check_emit_text(declared: OpDecl) -> None:
             if name not in known and name not in GIVEN:
                 raise jinja2.UndefinedError(f"there is no `{name}`")
         operands = {o.name for o in declared.operands}
-        for node in _ENVIRONMENT.parse(declared.emit or "").find_all(nodes.Getattr):
-            if isinstance(node.node, nodes.Name) and node.node.name in operands and node.attr not in MEMBERS:
-                raise jinja2.UndefinedError(f"operands have no member `{node.attr}`, only {', '.join(MEMBERS)}")
+        for name, member in _members(declared.emit or ""):
+            if name in operands and member not in MEMBERS:
+                raise jinja2.UndefinedError(f"operands have no member `{member}`, only {', '.join(MEMBERS)}")
 
 
 def names_in_emit_text(declared: OpDecl) -> frozenset[str]:
     """What the `emit` text of an operator names. GenrwError for one that is no template."""
     with _told(declared):
-        return frozenset(meta.find_undeclared_variables(_ENVIRONMENT.parse(declared.emit or "")))
+        return _names(declared.emit or "")
 
 
 def multiply_text(declared: InstructionDecl, text: str, values: Mapping[str, Any], elements: int) -> str:
@@ -90,6 +90,18 @@ def _told(declared: OpDecl | InstructionDecl, clause: str = "emit") -> Iterator[
     except Exception as problem:
         why = "it is nested too deeply" if isinstance(problem, RecursionError) else str(problem)
         raise error(f"the `{clause}` of `{declared.name}` fails: {why}", declared.name_span, _REMEDY) from None
+
+
+@lru_cache(maxsize=1024)
+def _names(text: str) -> frozenset[str]:
+    return frozenset(meta.find_undeclared_variables(_ENVIRONMENT.parse(text)))
+
+
+@lru_cache(maxsize=1024)
+def _members(text: str) -> tuple[tuple[str, str], ...]:
+    """The members that a template asks names for."""
+    found = _ENVIRONMENT.parse(text).find_all(nodes.Getattr)
+    return tuple((node.node.name, node.attr) for node in found if isinstance(node.node, nodes.Name))
 
 
 @lru_cache(maxsize=1024)
