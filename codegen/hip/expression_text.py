@@ -106,11 +106,11 @@ class ExpressionText:
                 return self._later(expression)
             case Step(number):
                 return Text(str(number))
-            case Weighted(number, factors, parts):
+            case Weighted(parts, number, factors):
                 return self._weighted(number, factors, parts)
             case Divided(dividend, by):
                 return Text(f"{_closed(self.text(dividend), 'mul')} / {by}", "mul")
-            case Chosen(least, parts):
+            case Chosen(parts, least):
                 function = f"gen::{'min' if least else 'max'}"
                 return Text(reduce(lambda a, b: f"{function}({a}, {b})", [str(self.text(part)) for part in parts]))
             case _:

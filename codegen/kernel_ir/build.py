@@ -297,9 +297,9 @@ class _Body:
         if first is None:
             return Loop(Walk.FIRST_STEPS, ahead.steps, 0, body, early)
         turn = self.variables.new(Variable(_STEP, "turn"))
-        step: Expression = Weighted(0, (1, 1), (first, Use(turn, this.leaf)))
+        step: Expression = Weighted((first, Use(turn, this.leaf)), 0, (1, 1))
         if ahead.steps > 1:
-            step = Chosen(True, (step, Step(this.extent - 1)))
+            step = Chosen((step, Step(this.extent - 1)), True)
         return Loop(Walk.FIRST_STEPS, ahead.steps, 0, (Let(step, early), *body), turn)
 
     def _working_ahead(self, this: Pass, ahead: Ahead, folds: Sequence[Placed], end: Expression) -> list[Statement]:

@@ -150,11 +150,9 @@ class Step(Expression):
 
 
 @dataclass(frozen=True, eq=False)
-class Weighted(Expression):
-    """A number, and other whole numbers, each so many times as `factors` say."""
+class _OfParts(Expression):
+    """What is computed of some whole numbers."""
 
-    number: int
-    factors: tuple[int, ...]
     parts: tuple[Expression, ...]
 
     @property
@@ -163,6 +161,14 @@ class Weighted(Expression):
 
     def with_operands(self, operands: tuple[Expression, ...]) -> Self:
         return replace(self, parts=operands)
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted(_OfParts):
+    """A number, and other whole numbers, each so many times as `factors` say."""
+
+    number: int
+    factors: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,18 +188,10 @@ class Divided(Expression):
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen(Expression):
+class Chosen(_OfParts):
     """The least of some whole numbers, or the most of them."""
 
     least: bool
-    parts: tuple[Expression, ...]
-
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        return self.parts
-
-    def with_operands(self, operands: tuple[Expression, ...]) -> Self:
-        return replace(self, parts=operands)
 
 
 # ---- statements

@@ -112,7 +112,7 @@ def first_step(window: Window, this: Pass, variables: Variables) -> Expression |
         return None
     last = Step(this.extent - 1)
     found = _written(window.first, variables)
-    return found if window.first.hi < this.extent else Chosen(True, (found, last))
+    return found if window.first.hi < this.extent else Chosen((found, last), True)
 
 
 def end_of_steps(window: Window, this: Pass, variables: Variables) -> Expression | None:
@@ -120,20 +120,20 @@ def end_of_steps(window: Window, this: Pass, variables: Variables) -> Expression
     if window.end is None:
         return None
     found = _written(window.end, variables)
-    return found if window.end.hi <= this.extent else Chosen(True, (found, Step(this.extent)))
+    return found if window.end.hi <= this.extent else Chosen((found, Step(this.extent)), True)
 
 
 def _written(bound: Bound, variables: Variables) -> Expression:
     if bound.lo == bound.hi:
         return Step(bound.lo)
     if isinstance(bound, Extreme):
-        return Chosen(bound.choose is min, (_written(bound.a, variables), _written(bound.b, variables)))
+        return Chosen((_written(bound.a, variables), _written(bound.b, variables)), bound.choose is min)
     found = _sum(bound.sum, variables)
     if bound.sum.lo < 0:
-        found = Chosen(False, (found, Step(0)))
+        found = Chosen((found, Step(0)), False)
     return Divided(found, bound.by) if bound.by > 1 else found
 
 
 def _sum(linear: Linear, variables: Variables) -> Expression:
     parts = tuple(Use(variables.of(unknown.node), unknown.node) for unknown, _ in linear.terms)
-    return Weighted(linear.number, tuple(factor for _, factor in linear.terms), parts)
+    return Weighted(parts, linear.number, tuple(factor for _, factor in linear.terms))

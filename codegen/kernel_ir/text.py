@@ -178,12 +178,12 @@ class _Printer:
             case LaterStep(counter, by, last):
                 later = f"{self.names[counter]} + {by}"
                 return later if last is None else f"{later}, at most {last}"
-            case Weighted(number, factors, parts):
+            case Weighted(parts, number, factors):
                 weighed = [f"{f} * {self.expression(p)}" for f, p in zip(factors, parts, strict=True)]
                 return " + ".join([*weighed, str(number)])
             case Divided(dividend, by):
                 return f"({self.expression(dividend)}) / {by}"
-            case Chosen(least, parts):
+            case Chosen(parts, least):
                 return f"{'least' if least else 'most'} of {', '.join(map(self.expression, parts))}"
             case Apply(node):
                 attributes = tuple(tree.Attribute(k, written_value(v)) for k, v in node.attributes)

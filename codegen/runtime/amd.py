@@ -56,8 +56,7 @@ def compile_amd(source: str, arch: str, wave_size: int, name: str = "kernel", *,
     `name` is the kernel's, for messages.
     """
     text = translation_unit(source, name)
-    options = [*wave_options(arch, wave_size), *_code_options(arch)]
-    key = cache_key(text, arch, *options, *_FLAGS, zig(), compiler_version(zig(), "version"))
+    key = cache_key(text, arch, *wave_options(arch, wave_size), *_FLAGS, zig(), compiler_version(zig(), "version"))
     path = cache_folder("amd") / key
     stored = read_entry(path) if cache else None
     if stored is None:
@@ -66,12 +65,6 @@ def compile_amd(source: str, arch: str, wave_size: int, name: str = "kernel", *,
             write_entry(path, stored)
     blob, assembly = msgpack.unpackb(stored)
     return CodeObject(blob, assembly, read_reports(blob))
-
-
-def _code_options(arch: str) -> list[str]:
-    """Options for GPUs that the compiler is wrong about: it gives gfx110x comparisons of shuffled lanes with
-    constants, which these have no instruction for."""
-    return ["-mllvm", "-amdgpu-dpp-combine=false"] if arch.startswith("gfx110") else []
 
 
 def _compile(text: str, arch: str, wave_size: int, name: str) -> tuple[bytes, str]:
