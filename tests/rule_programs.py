@@ -146,7 +146,11 @@ DIGITS: dict[str, Pinned] = {
     "windows in whole blocks": (POOL, "sm_90", {"algo": "lane", "vector": 4, "share": 4}),
     "repeated pairs": (_REPEATED, "sm_90", {"algo": "flat"}),
     "fours moved": (_digits_moved("3, 6, 4, 16, 4", "1, 3, 0, 4, 2", "bf16"), "sm_90", {"algo": "flat"}),
-    "fours moved in whole": (_digits_moved("1, 16, 4, 16, 4", "0, 4, 1, 3, 2", "half"), "sm_90", {"algo": "flat"}),
+    "fours moved in whole": (
+        _digits_moved("1, 16, 4, 16, 4", "0, 4, 1, 3, 2", "half"),
+        "sm_90",
+        {"vector": 8, "share": 16},
+    ),
     "pairs moved": (_digits_moved("3, 6, 2, 48, 2", "3, 1, 4, 0, 2", "int8"), "sm_90", {"algo": "flat"}),
     "pairs moved in sixteens": (
         _digits_moved("5, 6, 2, 8, 2", "1, 3, 0, 2, 4", "half"),
