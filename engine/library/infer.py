@@ -293,6 +293,8 @@ def _declared_result(operator: Operator, env: Mapping[str, Any]) -> Type:
     excess = beyond_limits(lens)
     if excess is not None:
         raise TypeProblem(*excess)
+    if strides is not None and len(strides) != len(lens):
+        raise TypeProblem(f"`{operator.name}` has a result of {len(lens)} lengths and {len(strides)} strides")
     return Type(str(sort), dtype, lens, strides)
 
 

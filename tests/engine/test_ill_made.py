@@ -64,6 +64,12 @@ MADE = {
         "reshape[dims=[x.lens]](x)",
         "builds a `reshape` that is not allowed: ",
     ),
+    "strides that are not as many as lengths": (
+        'tanh(tanh(x))\n  => param[name="z", dtype=x.type, lens=x.lens, strides=[1]]()',
+        TANH + ALONE,
+        'param[name="z", dtype=x.type, lens=x.lens, strides=[1]]()',
+        "builds a `param` that is not allowed: `param` has a result of 2 lengths and 1 strides",
+    ),
     "an operand of another shape as the result": (
         "reduce_sum[axes](x) when axes[0] > 0\n  => x",
         SUM + "@return(a)\n",
