@@ -6,7 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from breadth import first_quick
 from device_kernels import suite_kernels, together
+from rule_programs import RULE_PROGRAMS
+from support import load
 from test_amd_objects import everything
 
 import genrw
@@ -48,6 +51,17 @@ def test_the_suite() -> None:
     kernels = suite_kernels("sm_90")
     text = compile_ptx(together([kernel for _, kernel in kernels]), "sm_90", 32, "suite")
     assert text.count(".entry k") == len(kernels)
+
+
+FOR_SM_90 = [name for name, (_, target, _) in RULE_PROGRAMS.items() if target == "sm_90"]
+
+
+@pytest.mark.parametrize("name", first_quick(FOR_SM_90))
+def test_pinned_programs(name: str) -> None:
+    """Copying waves, workgroups that take turns, attention, digits: what the CPU runs is another text."""
+    text, target, schedule = RULE_PROGRAMS[name]
+    for kernel in load(text, target, schedule=schedule).kernels():
+        assert f".entry {kernel.name}(" in compile_ptx(kernel.text, target, kernel.wave_size, kernel.name)
 
 
 def test_reductions_shuffle(ptx: str) -> None:
