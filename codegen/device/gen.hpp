@@ -2055,10 +2055,6 @@ GEN_DEVICE T choose(bool ok, T a, T b)
     return bits<T>(static_cast<U>(ok ? first : second));
 }
 
-}  // namespace detail
-
-namespace detail {
-
 template <int Size, class M>
 GEN_DEVICE array<bool, Size> computed(const M& mask)
 {
@@ -2343,11 +2339,11 @@ GEN_DEVICE void strided_store(T* p, I base, detail::as_given<T> value, const M& 
 
 namespace detail {
 
-// How far the digits of a number lead.
-template <int Step0, int Step1, int Step2, int Step3>
+// How far from First the digits of a number lead.
+template <int First, int Step0, int Step1, int Step2, int Step3>
 GEN_DEVICE constexpr int by_digits(int i)
 {
-    return i % 2 * Step0 + i / 2 % 2 * Step1 + i / 4 % 2 * Step2 + i / 8 % 2 * Step3;
+    return First + i % 2 * Step0 + i / 2 % 2 * Step1 + i / 4 % 2 * Step2 + i / 8 % 2 * Step3;
 }
 
 }  // namespace detail
@@ -2362,15 +2358,15 @@ GEN_DEVICE array<T, Size> picked_load(const T* p, I base)
     for (int chunk = 0; chunk < Size; chunk += Vector) {
         GEN_UNROLL
         for (int i = 0; i < Vector; i++) {
-            const int block = (First + detail::by_digits<Step0, Step1, Step2, Step3>(i)) / Width;
+            const int block = detail::by_digits<First, Step0, Step1, Step2, Step3>(i) / Width;
             bool is_new = true;
             GEN_UNROLL
-            for (int j = 0; j < i; j++) is_new = is_new && (First + detail::by_digits<Step0, Step1, Step2, Step3>(j)) / Width != block;
+            for (int j = 0; j < i; j++) is_new = is_new && detail::by_digits<First, Step0, Step1, Step2, Step3>(j) / Width != block;
             if (!is_new) continue;
             const auto values = vec_load<Width>(p, base + chunk / Vector * Stride + block * Width);
             GEN_UNROLL
             for (int j = i; j < Vector; j++) {
-                const int place = First + detail::by_digits<Step0, Step1, Step2, Step3>(j);
+                const int place = detail::by_digits<First, Step0, Step1, Step2, Step3>(j);
                 if (place / Width == block) result[chunk + j] = values[place % Width];
             }
         }

@@ -66,9 +66,10 @@ class _Loads:
                     needless |= {id(c.node): c.loaded for c in choices}
                     if choices:
                         operands[self._part(node, _OTHER)] = self._other(node, choices[0])
-                changed = any(a is not b for a, b in zip(operands, node.operands, strict=True))
-                found[id(node)] = replace(node, operands=tuple(operands)) if changed else node
-                stands_for[id(found[id(node)])] = node
+                found[id(node)] = node
+                if any(a is not b for a, b in zip(operands, node.operands, strict=True)):
+                    found[id(node)] = replace(node, operands=tuple(operands))
+                    stands_for[id(found[id(node)])] = node
         return replace(self.module, root=found[id(self.module.root)]), stands_for
 
     def _part(self, node: Node, part: int) -> int:
@@ -95,12 +96,12 @@ class _Loads:
         """Where another value is chosen in place of what is not loaded, in the program's order."""
         mask = load.operands[self._part(load, _MASK)]
         loaded = [load, *(user for user in self.users[id(load)] if self._converts(user))]
-        users = {id(user): (user, value) for value in loaded for user in self.users.get(id(value), ())}
+        users = {id(user): value for value in loaded for user in self.users.get(id(value), ())}
         for node in self.module.nodes:
-            user, value = users.get(id(node), (None, node))
-            chosen = self.library.operator(node.op).chosen
-            if user is None or chosen is None:
+            chosen = self.library.operator(node.op).chosen if id(node) in users else None
+            if chosen is None:
                 continue
+            value = users[id(node)]
             condition, then, otherwise = (node.operands[i] for i in chosen)
             if condition is mask and then is value and otherwise is not value:
                 number = self._before(self._number(otherwise), otherwise.type.dtype, load.type.dtype)

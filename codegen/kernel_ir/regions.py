@@ -45,7 +45,15 @@ Part = Region | Statement | Around
 
 def named(statement: Statement) -> Iterator[Variable]:
     """The variables that a statement names, but for those of statements inside."""
-    yield from (v for v in (statement.declared, statement.changed) if v is not None)
+    if statement.declared is not None:
+        yield statement.declared
+    yield from used(statement)
+
+
+def used(statement: Statement) -> Iterator[Variable]:
+    """The variables that a statement names and others declare, but for those of statements inside."""
+    if statement.changed is not None:
+        yield statement.changed
     for expression in statement.expressions:
         yield from expression.variables
 

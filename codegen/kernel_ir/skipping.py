@@ -20,7 +20,6 @@ from genrw.codegen.kernel_ir.windows import ALWAYS, NEVER, Bound, Extreme, Windo
 from genrw.engine.ir.nodes import Node
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import identity_value
-from genrw.grammar.expr_tree import IfElse, Name
 
 
 def needed_steps(inside: Sequence[Placed], folds: Sequence[Placed], library: Library, meanings: StepMeanings) -> Window:
@@ -94,13 +93,11 @@ def _choice_of(item: Placed, library: Library, meanings: StepMeanings) -> list[t
     operator = library.operator(item.node.op)
     if not item.wide or item.cheap or operator.role != "pointwise":
         return []
-    match operator.decl.means:
-        case IfElse(Name(condition), Name(then), Name(otherwise)):
-            operands = dict(zip((o.name for o in operator.decl.operands), item.operands, strict=True))
-            asked = meanings.of(operands[condition].node)
-            if isinstance(asked, Truth):
-                return [(operands[otherwise], asked.holds), (operands[then], asked.fails)]
-    return []
+    if operator.chosen is None:
+        return []
+    condition, then, otherwise = (item.operands[place] for place in operator.chosen)
+    asked = meanings.of(condition.node)
+    return [(otherwise, asked.holds), (then, asked.fails)] if isinstance(asked, Truth) else []
 
 
 # ---- the ends of a window, in the kernel

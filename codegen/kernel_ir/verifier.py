@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from genrw.codegen.kernel_ir.kernel import Apart, Kernel, Loop, Statement, Turns, Variable
+from genrw.codegen.kernel_ir.regions import used
 from genrw.grammar.diagnostics import error
 
 
@@ -38,10 +39,7 @@ def _verify(body: Iterable[Statement], outside: set[Variable]) -> None:
 
 
 def _names(statement: Statement, known: set[Variable]) -> None:
-    named = [v for expression in statement.expressions for v in expression.variables]
-    if statement.changed is not None:
-        named.append(statement.changed)
-    for variable in named:
+    for variable in used(statement):
         if variable not in known:
             raise error(
                 f"a {type(statement).__name__} of a kernel names `{variable.name}` before it is declared",

@@ -91,12 +91,11 @@ def _without(program: RandomProgram, place: int, line: Line) -> Iterator[RandomP
     yield _with_line(program, place, parameter(line.name, line.type)).needed()
     types = {v.name: v.type for v in program.lines}
     for operand in dict.fromkeys(line.operands or ()):
+        results = tuple(operand if r == line.name else r for r in program.results)
         if operand in types and line.name in program.results:
-            results = tuple(operand if r == line.name else r for r in program.results)
             yield replace(program, results=tuple(dict.fromkeys(results))).needed()
         if operand in types and _alike(types[operand], line.type):
             lines = [_using(v, line.name, operand) for v in program.lines]
-            results = tuple(operand if r == line.name else r for r in program.results)
             yield replace(program, lines=tuple(lines), results=results).needed()
 
 
