@@ -35,7 +35,6 @@ from programs import PROGRAMS, softmax_program
 from support import AMD_TARGETS, differences, inputs_and_reference, load, schedules, shipped
 from tiled_cases import FORMS, tiled_schedules
 
-from genrw.codegen.hip.printer import Argument
 from genrw.codegen.runtime.amd import compile_amd
 from genrw.codegen.runtime.array_layout import Array, from_memory, memory_size, poisoned, to_memory
 from genrw.engine.ir.dtypes import numpy_dtype
@@ -208,33 +207,20 @@ def _wrong(case: Case, program: Program, got: Mapping[str, Array]) -> str:
 def _results(program: Program, arch: str, inputs: Mapping[str, Any]) -> list[Array]:
     """The results of a program in order, its kernels run one after the other."""
     launches, kernels = program.launches(), program.kernels()
-    memory: dict[MemorySlot, Array] = {}
-    arguments: dict[int, Argument] = {}
+    given = {MemorySlot(INPUT, number): name for number, name in enumerate(program.inputs)}
+    made = [MemorySlot(RESULT, number) for number in launches.results]
+    types = {place: program.inputs[name].type for place, name in given.items()}
+    types |= {place: node.type for place, node in zip(made, program.results.values(), strict=True)}
+    memory = {place: poisoned(t.dtype, memory_size(t.lens, t.layout)) for place, t in types.items()}
+    memory |= {place: to_memory(inputs[name], types[place].layout).copy() for place, name in given.items()}
+    memory |= {MemorySlot(SCRATCH, number): poisoned("uint8", size) for number, size in enumerate(launches.scratch)}
     for step in launches.steps:
         kernel = kernels[step.kernel]
-        places = [(step.places[a.parameter], a) for a in kernel.arguments]
-        for place, argument in places:
-            if place not in memory:
-                memory[place] = _memory(program, launches.scratch, place, argument, inputs)
-            if place.kind == RESULT:
-                arguments[place.number] = argument
         if kernel.groups:
             code = compile_amd(kernel.text, arch, kernel.wave_size, kernel.name)
-            taken = [memory[place].view(numpy_dtype(a.dtype)) for place, a in places]
+            taken = [memory[step.places[a.parameter]].view(numpy_dtype(a.dtype)) for a in kernel.arguments]
             _emulators[0](code.blob, kernel.name, kernel.groups, kernel.block, taken)
-    found = ((memory[MemorySlot(RESULT, n)], arguments[n]) for n in launches.results)
-    return [from_memory(made, a.lens, a.strides) for made, a in found]
-
-
-def _memory(
-    program: Program, scratch: Sequence[int], place: MemorySlot, argument: Argument, inputs: Mapping[str, Any]
-) -> Array:
-    """What a place holds at first: an input's elements, or what shows where nothing was written."""
-    if place.kind == INPUT:
-        return to_memory(inputs[[*program.inputs][place.number]], argument.strides).copy()
-    if place.kind == SCRATCH:
-        return poisoned("uint8", scratch[place.number])
-    return poisoned(argument.dtype, memory_size(argument.lens, argument.strides))
+    return [from_memory(memory[place], types[place].lens, types[place].layout) for place in made]
 
 
 # ---- the page

@@ -20,6 +20,7 @@ from genrw.codegen.runtime.gpu_runtime import GpuRuntime
 from genrw.engine.interpret.compare import first_problem
 from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
+from genrw.engine.ir.types import Type
 from genrw.engine.programs.launches import INPUT, RESULT, SCRATCH, MemorySlot
 from genrw.program import Program
 from genrw.runner import reference_run
@@ -47,6 +48,7 @@ class GpuCase:
         self.use(program)
         self.inputs = random_inputs(program.origin[0], program.library, seed) if inputs is None else inputs
         self.arguments = self._arguments()
+        self.tensors = self._tensors()
         self.sets = [self._set()]
         self.sets += [self._copied_set() for _ in range(1, self._set_count())]
 
@@ -64,10 +66,18 @@ class GpuCase:
             for a in self.kernels[step.kernel].source.arguments
         }
 
+    def _tensors(self) -> dict[MemorySlot, Type]:
+        """The types of inputs and results by their places. A kernel may see the axes of one in another order."""
+        given = [MemorySlot(INPUT, number) for number in range(len(self.program.inputs))]
+        made = [MemorySlot(RESULT, number) for number in self.launches.results]
+        nodes = [*self.program.inputs.values(), *self.program.results.values()]
+        return {place: node.type for place, node in zip([*given, *made], nodes, strict=True)}
+
     @property
     def bytes(self) -> int:
         """The bytes that must be moved at least: inputs and results."""
-        return sum(_size(a) for place, a in self.arguments.items() if place.kind != SCRATCH)
+        moved = (a for place, a in self.arguments.items() if place.kind != SCRATCH)
+        return sum(memory_size(a.lens, a.strides) * DTYPES[a.dtype].itemsize for a in moved)
 
     def _set_count(self) -> int:
         return max(2, min(_MOST_SETS, math.ceil(_ROTATED_BYTES / max(self.bytes, 1))))
@@ -75,23 +85,26 @@ class GpuCase:
     def _set(self) -> dict[MemorySlot, Memory]:
         names = list(self.program.inputs)
         memories = {}
-        for place, argument in self.arguments.items():
-            size = self.launches.scratch[place.number] if place.kind == SCRATCH else _size(argument)
-            memories[place] = Memory(self.runtime, size)
+        for place in self.arguments:
+            memories[place] = Memory(self.runtime, self._place_size(place))
             if place.kind == INPUT:
-                flat = to_memory(self.inputs[names[place.number]], argument.strides)
+                flat = to_memory(self.inputs[names[place.number]], self.tensors[place].layout)
                 self.runtime.write(memories[place].pointer, flat, 0)
         return memories
 
     def _copied_set(self) -> dict[MemorySlot, Memory]:
         """Another set with the first one's inputs, copied on the GPU."""
         memories = {}
-        for place, argument in self.arguments.items():
-            size = self.launches.scratch[place.number] if place.kind == SCRATCH else _size(argument)
+        for place in self.arguments:
+            size = self._place_size(place)
             memories[place] = Memory(self.runtime, size)
             if place.kind == INPUT:
                 self.runtime.copy(memories[place].pointer, self.sets[0][place].pointer, size, 0)
         return memories
+
+    def _place_size(self, place: MemorySlot) -> int:
+        """The bytes of the memory at a place."""
+        return self.launches.scratch[place.number] if place.kind == SCRATCH else _size(self.tensors[place])
 
     def launch(self, memories: Mapping[MemorySlot, Memory], stream: int) -> None:
         """Start all kernels on a set of memories."""
@@ -102,13 +115,12 @@ class GpuCase:
     def results(self) -> dict[str, Array]:
         """What the kernels write into poisoned memory."""
         first = self.sets[0]
-        written = {place: a for place, a in self.arguments.items() if place.kind == RESULT}
-        for place, argument in written.items():
-            self.runtime.fill(first[place].pointer, _POISON, _size(argument), 0)
+        for place in (place for place in self.arguments if place.kind == RESULT):
+            self.runtime.fill(first[place].pointer, _POISON, self._place_size(place), 0)
         self.launch(first, 0)
         self.runtime.synchronize(0)
         places = [MemorySlot(RESULT, number) for number in self.launches.results]
-        found = [self._read(first[place], written[place]) for place in places]
+        found = [self._read(first[place], self.tensors[place]) for place in places]
         return dict(zip(self.program.results, found, strict=True))
 
     def check(self) -> str | None:
@@ -116,11 +128,11 @@ class GpuCase:
         pairs = zip(self.results().items(), self._wanted.values(), strict=True)
         return first_problem((name, got, want, self.program.results[name].type.dtype) for (name, got), want in pairs)
 
-    def _read(self, memory: Memory, argument: Argument) -> Array:
+    def _read(self, memory: Memory, type_: Type) -> Array:
         """A result that kernels wrote."""
-        flat = np.empty(memory_size(argument.lens, argument.strides), numpy_dtype(argument.dtype))
+        flat = np.empty(memory_size(type_.lens, type_.layout), numpy_dtype(type_.dtype))
         self.runtime.read(flat, memory.pointer, 0)
-        return from_memory(flat, argument.lens, argument.strides)
+        return from_memory(flat, type_.lens, type_.layout)
 
     @cached_property
     def _wanted(self) -> dict[str, Array]:
@@ -161,6 +173,6 @@ def _renamed(text: str, number: int) -> str:
     return f"@module fresh{number}\n{text}"
 
 
-def _size(argument: Argument) -> int:
-    """The bytes of an argument's memory."""
-    return memory_size(argument.lens, argument.strides) * DTYPES[argument.dtype].itemsize
+def _size(type_: Type) -> int:
+    """The bytes of memory that a tensor reaches over."""
+    return memory_size(type_.lens, type_.layout) * DTYPES[type_.dtype].itemsize

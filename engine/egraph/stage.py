@@ -75,7 +75,7 @@ class Limits:
     `memory` is in bytes, those by which the process grows. It is looked at between the iterations.
     """
 
-    rounds: int = 400
+    rounds: int = 100
     nodes_per_kernel: int = 40_000
     seconds: float = 120.0
     memory: int = 4 << 30
@@ -331,7 +331,10 @@ class StageEngine:
     def run(
         self, modules: Sequence[Module], contexts: Sequence[Mapping[str, Any]], without: Mapping[int, str] = _ALL
     ) -> EGraphSnapshot:
-        """Saturate a batch. `contexts[i]` belongs to `modules[i]`; `without[i]` is the key of a watched rule to leave out."""
+        """Saturate a batch. `contexts[i]` belongs to `modules[i]`; `without[i]` is the key of a watched rule to leave out.
+
+        GenrwError where a limit is reached: it names the rule that is responsible, unless some were left out.
+        """
         batch = _Batch(modules, contexts, without)
         reports: list[Any] = []
         answered = GuardStatistics()
@@ -345,6 +348,8 @@ class StageEngine:
             graph = self._read(interner, ids, answered) if self._size.rows <= _MOST_READ else None
             raise blamed(self.library, graph, modules, problem) from None
         except _Ended as problem:
+            if without:
+                raise error(f"stage `{self.stage}` {problem.why}") from None
             ended = problem
             graph = self._read(interner, ids, answered) if self._size.rows <= _MOST_READ else None
         finally:

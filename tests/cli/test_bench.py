@@ -79,6 +79,24 @@ def test_a_program_of_several_kernels(genrw: Command, folder: Path) -> None:
     assert result.out.splitlines()[2].endswith("right")
 
 
+SWAPPED = """\
+x = @param:x -> float{5, 33}, {1, 5}
+y = @param:y -> float{5, 33}, {66, 2}
+z = @param:z -> float{5, 33}, {0, 1}
+p = mul(x, y)
+r = add(p, z)
+@return(r)
+"""
+PART = "x = @param:x -> float{6, 40}, {80, 2}\ny = slice[axes={1}, starts={3}, ends={20}](x)\n@return(y)\n"
+
+
+@pytest.mark.parametrize("text", [SWAPPED, PART])
+def test_inputs_lie_as_the_program_says(folder: Path, text: str) -> None:
+    """Kernels may see the axes of an input in another order, or only a part of it."""
+    (folder / "strided.gen").write_text(text)
+    assert _case(folder / "strided.gen").check() is None
+
+
 def test_what_is_no_suite(genrw: Command, folder: Path) -> None:
     result = genrw("bench", folder / "missing", "--device", "hip")
     assert result.status == 2
