@@ -456,6 +456,7 @@ def trace(
 @rules_app.command()
 def cover(
     programs: Annotated[list[str] | None, typer.Argument(help="Programs to lower.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Tell of rules outside the folders, too.")] = False,
     target: Target = None,
     rules: Rules = None,
     no_shipped_rules: NoShipped = False,
@@ -471,11 +472,14 @@ def cover(
         Path | None, typer.Option("--data", metavar="FILE", help="Keep what was seen there, from run to run.")
     ] = None,
 ) -> int:
-    """Show which rules matter to programs, and which guards were seen both ways, there or in the rules' examples."""
+    """Show which rules matter to programs, and which guards were seen both ways, there or in the rules' examples.
+
+    The rules are those of the folders given with --rules, or all.
+    """
     from genrw.coverage.report import Request, cover_files
 
     settings = _settings(target, strict, schedule, plan, rules, no_shipped_rules)
-    request = Request(as_json, html, xml, data)
+    request = Request(everything, as_json, html, xml, data)
     return cover_files({name: _load(name, settings) for name in programs or ()}, settings, request)
 
 

@@ -152,16 +152,14 @@ class _Watch:
         from genrw.coverage.observed import Coverage
 
         library = self._library()
-        names = self._names(library)
-        wanted = [rule for rule in library.rules if rule.name in names]
-        examples = Coverage(library, names)
-        examples.add_examples_of(wanted)
+        examples = Coverage(library, self._names(library))
+        examples.add_examples()
         self.data.add(CoverageData.of(examples.rows(), library))
         kept = self.config.getoption("--rule-cov-data")
         if kept is not None:
             self.data.add(CoverageData.read(kept))
             self.data.write(kept)
-        return self.data.rows(wanted, library)
+        return self.data.rows(examples.rules, library)
 
     def _library(self) -> Library:
         from genrw.authoring.rulesets import load_library

@@ -166,7 +166,7 @@ class Coverage:
 
     def _stages_asked(self) -> tuple[str, ...]:
         """The stages up to the last one of a rule that is asked about."""
-        named = {stage for r in self.library.rules if self._wanted(r.name) for stage in r.stages}
+        named = {stage for rule in self.rules for stage in rule.stages}
         last = max((i for i, stage in enumerate(self.library.stages) if stage in named), default=-1)
         return self.library.stages[: last + 1]
 
@@ -216,6 +216,11 @@ class Coverage:
         for key, use in uses.items():
             self._seen(key, stage).add(Seen(taken=use.taken, refused=use.refused))
 
+    @property
+    def rules(self) -> list[RuleDecl]:
+        """The rules that are asked about."""
+        return [rule for rule in self.library.rules if self._wanted(rule.name)]
+
     def _wanted(self, key: str) -> bool:
         return self.only is None or key.split("/")[0] in self.only
 
@@ -224,12 +229,8 @@ class Coverage:
 
     def add_examples(self) -> list[Diagnostic]:
         """Ask guards that programs left open in the rules' own examples, each rule alone; gives the problems met."""
-        return self.add_examples_of(self.library.rules)
-
-    def add_examples_of(self, rules: Iterable[RuleDecl]) -> list[Diagnostic]:
-        """The same, of some of the rules."""
         problems: list[Diagnostic] = []
-        for rule in rules:
+        for rule in self.rules:
             for example in rule.examples if self._guard_is_open(rule) else ():
                 try:
                     for stage, graph in example_graphs(self.library, rule, example):
@@ -262,7 +263,7 @@ class Coverage:
             self._seen(*where).fired = count
         return [
             replace(row_of(rule, key, self._stages(rule, key)), programs=tuple(programs.get(key, ())))
-            for rule in self.library.rules
+            for rule in self.rules
             for key in directions_of(rule)
         ]
 

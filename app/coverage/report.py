@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any
 from xml.etree import ElementTree
 
-from genrw.authoring.rulesets import load_library
+from genrw.authoring.rulesets import chosen_rules, load_library
 from genrw.coverage.data import CoverageData
 from genrw.coverage.observed import Coverage, RuleRow
 from genrw.grammar.diagnostics import GenrwError
@@ -22,8 +22,10 @@ from genrw.terminal import write, write_table
 
 @dataclass(frozen=True)
 class Request:
-    """What `cover` is to write besides the table: JSON instead, a page, XML, and where data of other runs is kept."""
+    """What `cover` is asked about, all rules or those of the folders, and what it writes besides the table: JSON instead, a
+    page, XML, and where data of other runs is kept."""
 
+    everything: bool = False
     as_json: bool = False
     page: Path | None = None
     xml: Path | None = None
@@ -32,9 +34,13 @@ class Request:
 
 def cover_files(programs: Mapping[str, Program], settings: Settings, request: Request) -> int:
     """Lower programs by file name, ask guards in the rules' examples and print what was seen; 1 if something is still to
-    be seen."""
+    be seen.
+
+    The rules are those of the folders, without folders all.
+    """
     library = load_library(settings.rules, shipped=settings.shipped)
-    coverage = Coverage(library)
+    asked = chosen_rules(library, (), () if request.everything else settings.rules)
+    coverage = Coverage(library, frozenset(rule.name for rule in asked))
     coverage.add(list(programs.values()), list(programs))
     problems = coverage.add_examples()
     if problems:
@@ -43,7 +49,7 @@ def cover_files(programs: Mapping[str, Program], settings: Settings, request: Re
     if request.data is not None:
         data = CoverageData.read(request.data)
         data.add(CoverageData.of(rows, library))
-        rows = data.rows(library.rules, library)
+        rows = data.rows(coverage.rules, library)
         data.write(request.data)
     write_reports(rows, request)
     return show(rows, request.as_json)

@@ -2411,7 +2411,7 @@ GEN_DEVICE array<T, Size> chunks_load(const T* p, const P& at, const B& ok, deta
         const auto place = detail::of_chunk(at, chunk);
         detail::read_vector<Vector>(values.items, element_at(p, exists ? place : decltype(place){0}));
         GEN_UNROLL
-        for (int i = 0; i < Vector; i++) result[chunk * Vector + i] = choose(exists, values[i], fill);
+        for (int i = 0; i < Vector; i++) result[chunk * Vector + i] = detail::choose(exists, values[i], fill);
 #else
         if (exists) detail::read_vector<Vector>(result.items + chunk * Vector, p + detail::of_chunk(at, chunk));
 #endif

@@ -147,7 +147,20 @@ def test_cover_counts_programs_and_guards_of_examples(genrw: Command, softmax: P
     assert (result.status, result.err) == (1, "")
     entries = {entry["name"]: entry for entry in json.loads(result.out)}
     assert (entries["mine"]["fired"], entries["mine"]["guard"]) == (False, {"taken": 1, "refused": 1})
-    assert entries["widen_reduce"]["survived"]
+    assert list(entries) == ["mine"], "a folder's rules are asked about, not those that came with genrw"
+
+
+def test_cover_tells_of_all_rules(genrw: Command, tmp_path: Path) -> None:
+    """With folders, those that came with genrw as well where that is asked."""
+    (tmp_path / "mine.rw").write_text("stage simplify\n\nrule mine\n  exp(exp(x))\n  => neg(x)\n")
+    (tmp_path / "a.gen").write_text("x = @param:x -> float{8}\na = exp(x)\ny = exp(a)\n@return(y)\n")
+    told = genrw("rules", "cover", tmp_path / "a.gen", "--rules", tmp_path, "--json")
+    assert (told.status, [entry["name"] for entry in json.loads(told.out)]) == (0, ["mine"])
+    told = genrw("rules", "cover", tmp_path / "a.gen", "--rules", tmp_path, "--all", "--json")
+    assert told.status == 1
+    entries = {entry["name"]: entry for entry in json.loads(told.out)}
+    assert entries["widen_pointwise"]["survived"]
+    assert entries["mine"]["fired"]
 
 
 def test_a_bad_program_stops_coverage(genrw: Command, tmp_path: Path) -> None:
