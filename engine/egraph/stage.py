@@ -55,6 +55,8 @@ _MOST_READ = 2_000_000
 """Rows of an e-graph that is still read where it was not finished: Python takes more memory for them than egglog."""
 _SUSPECTS = 4
 _SOONER = 4
+_TIMES_LONGER = 4
+"""What has not settled without a rule in so many times as many rounds as with all rules is taken never to settle."""
 _SECONDS_FOR_SUSPECTS = 10.0
 _ALL: Mapping[int, str] = {}
 _LOADED_FACTS = ("ty", "depth", "uses", "fold", "order", "varies")
@@ -75,7 +77,7 @@ class Limits:
     `memory` is in bytes, those by which the process grows. It is looked at between the iterations.
     """
 
-    rounds: int = 100
+    rounds: int = 400
     nodes_per_kernel: int = 40_000
     seconds: float = 120.0
     memory: int = 4 << 30
@@ -191,6 +193,7 @@ class StageEngine:
         self.rules = tuple(rules)
         self.operators = operators if operators is not None else frozenset(library.names)
         self.limits = limits or Limits()
+        self._longest = 0
         self.encodings = encodings or Encodings(library)
         self.watched = self.encodings.watched
         self.encoded: dict[int, Encoded] = {}
@@ -342,7 +345,7 @@ class StageEngine:
         try:
             self._load(batch, interner, ids)
             kernels = sum(1 + len(module.nodes) // _OPERATIONS_OF_A_KERNEL for module in modules)
-            self._saturate(interner, kernels, answered, reports)
+            self._saturate(interner, kernels, answered, reports, self._rounds(without))
             return self._judged(self._read(interner, ids, answered), modules)
         except GenrwError as problem:
             graph = self._read(interner, ids, answered) if self._size.rows <= _MOST_READ else None
@@ -370,7 +373,7 @@ class StageEngine:
         interner, ids = self._start(batch)
         try:
             self._load(batch, interner, ids)
-            self._saturate(interner, len(batch.modules), GuardStatistics(), [])
+            self._saturate(interner, len(batch.modules), GuardStatistics(), [], self.limits.rounds)
         except (_Ended, GenrwError):
             return False
         return True
@@ -525,7 +528,14 @@ class StageEngine:
         values = zip(_LOADED_FACTS, facts, strict=True)
         return made + [egg.Set(sp, fact, [known(number)], egg.Lit(sp, egg.Int(value))) for fact, value in values]
 
-    def _saturate(self, interner: Interner, kernels: int, answered: GuardStatistics, reports: list[Any]) -> None:
+    def _rounds(self, without: Mapping[int, str]) -> int:
+        """The most rounds of a run: fewer where rules are left out on purpose."""
+        most = self.limits.rounds
+        return min(most, _TIMES_LONGER * self._longest) if without and self._longest else most
+
+    def _saturate(
+        self, interner: Interner, kernels: int, answered: GuardStatistics, reports: list[Any], rounds: int
+    ) -> None:
         """Run rules and answer their demands until nothing changes, within the limits; keeps egglog's reports.
 
         What rules ask is gathered after each step and not in its iterations, most of which would find nothing new to ask.
@@ -533,7 +543,7 @@ class StageEngine:
         started, memory = time.monotonic(), _memory()
         before = size = self._size.nodes
         answers: list[Any] = []
-        for _ in range(self.limits.rounds):
+        for number in range(1, rounds + 1):
             wide = self.wide
             # What grows fast is watched closely: memory could be gone before the next look.
             steps = 1 if size > _CALM_GROWTH * before else ITERATIONS_A_STEP
@@ -553,12 +563,13 @@ class StageEngine:
             self.wide = [k for k in self._widths if any(not row.subsumed for row in tables[constructor(k)].rows)]
             before, size = size, self._size.nodes
             if settled and not new and set(self.wide).issubset(wide):
+                self._longest = max(self._longest, number)
                 return
             if time.monotonic() - started > self.limits.seconds:
                 raise _Ended(f"took more than {self.limits.seconds:.0f} s", slow=True)
             if size > self.limits.nodes_per_kernel * kernels:
                 raise _Ended(f"made more than {self.limits.nodes_per_kernel} nodes per kernel")
-        raise _Ended(f"did not settle within {self.limits.rounds} rounds")
+        raise _Ended(f"did not settle within {rounds} rounds")
 
     def _round(self, steps: int, answers: Sequence[Any]) -> tuple[Any, Any, Mapping[str, int]]:
         """Add answers, run rules so many times, and those that ask once, in one call: egglog's reports of both, and how many

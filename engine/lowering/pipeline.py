@@ -32,6 +32,9 @@ from genrw.grammar.rw_tree import RuleDecl
 
 DEFAULT_POLICY = "cost"
 _ENGINES_KEPT = 64
+_SPARE = 1.25
+"""An engine serves programs of the same stage that need less than it has, if it has no more than so many times as much: rules
+that never match cost little, an e-graph that is made anew a tenth of a second."""
 _EngineKey = tuple[str, frozenset[int], tuple[Encoded, ...]]
 _Asked = tuple[str, bool, bool, frozenset[str], Hashable]
 _LOWERED_KEPT = 1024
@@ -203,7 +206,9 @@ class Pipeline:
         key = self._engine_keys.get(asked)
         engine = self._engines.pop(key, None) if key is not None else None
         if key is None or engine is None:
-            key, rules, reachable = self._needed(self._rules(stage, strict, alternatives), stage, operators, present)
+            possible = self._rules(stage, strict, alternatives)
+            key, rules, reachable = self._needed(possible, stage, operators, present)
+            key = self._serving(key, possible)
             self._engine_keys[asked] = key
             engine = self._engines.pop(key, None) or self._made_engine(key, rules, reachable)
         self._engines[key] = engine
@@ -223,6 +228,23 @@ class Pipeline:
         rules, reachable = relevant_rules(self.library, possible, operators)
         needed = self._encodings.needed(rules, reachable, term_arities(self.library, rules, present))
         return (stage, needed.arities, needed.encoded), [self._encodings.origin(rule) for rule in rules], reachable
+
+    def _serving(self, key: _EngineKey, possible: Sequence[RuleDecl]) -> _EngineKey:
+        """The engine, of those that there are, that has what one with this key would have, and least besides; this key, if there
+        is none. It has no rules but `possible` ones."""
+        stage, arities, encoded = key
+        if key in self._engines or not encoded:
+            return key
+        allowed, wanted = {id(self._encodings.origin(rule)) for rule in possible}, set(encoded)
+
+        def serves(other: _EngineKey, engine: StageEngine) -> bool:
+            few = other[0] == stage and len(other[2]) <= _SPARE * len(encoded)
+            return (
+                few and other[1] >= arities and wanted.issubset(other[2]) and allowed.issuperset(map(id, engine.rules))
+            )
+
+        found = [other for other, engine in self._engines.items() if serves(other, engine)]
+        return min(found, key=lambda other: len(other[2]), default=key)
 
     def _made_engine(self, key: _EngineKey, rules: Sequence[RuleDecl], reachable: frozenset[str]) -> StageEngine:
         found = self._outdated(key)

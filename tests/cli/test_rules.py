@@ -159,8 +159,8 @@ def test_cover_tells_of_all_rules(genrw: Command, tmp_path: Path) -> None:
     told = genrw("rules", "cover", tmp_path / "a.gen", "--rules", tmp_path, "--all", "--json")
     assert told.status == 1
     entries = {entry["name"]: entry for entry in json.loads(told.out)}
-    assert entries["widen_pointwise"]["survived"]
-    assert entries["mine"]["fired"]
+    assert entries.pop("mine")["survived"]
+    assert any(entry["survived"] for entry in entries.values())
 
 
 def test_a_bad_program_stops_coverage(genrw: Command, tmp_path: Path) -> None:

@@ -32,6 +32,39 @@ def test_programs_of_the_same_rules_share_an_engine(library: Library) -> None:
     assert third is not fourth
 
 
+BOTH = "x = @param:x -> half{4, 5}\na = reverse[axes={1}](x)\ns = reduce_sum[axes={1}](x)\n@return(a, s)\n"
+ONE = "x = @param:x -> half{4, 5}\ns = reduce_sum[axes={1}](x)\n@return(s)\n"
+
+
+def test_a_program_that_needs_little_less_shares_an_engine(library: Library) -> None:
+    """What is there serves it; what is not there is made."""
+    pipeline = Pipeline(library)
+    assert engine(pipeline, "simplify", ONE) is engine(Pipeline(library, before=pipeline), "simplify", ONE)
+    more, less = engine(pipeline, "simplify", BOTH), engine(pipeline, "simplify", ONE)
+    assert more is not less, "the engine that was made for it is there"
+    pipeline = Pipeline(library)
+    more, less = engine(pipeline, "simplify", BOTH), engine(pipeline, "simplify", ONE)
+    assert more is less
+
+
+def test_strict_programs_share_no_engine_with_rules_that_round(library: Library) -> None:
+    pipeline = Pipeline(library)
+    modules = load(BOTH, WAVE64, library).modules
+    rounding = pipeline.engine("simplify", False, modules)
+    exact = pipeline.engine("simplify", True, modules)
+    assert {rule.contract for rule in exact.rules} == {"exact"} < {rule.contract.split()[0] for rule in rounding.rules}
+    assert pipeline.engine("simplify", False, modules) is rounding
+
+
+def test_engines_of_rules_that_are_gone_serve_nobody(library: Library) -> None:
+    """After an edit: the rule is not among those that may run."""
+    before = Pipeline(library)
+    held = engine(before, "simplify", BOTH)
+    without = replace(library, rules=tuple(rule for rule in library.rules if rule.name != held.rules[0].name))
+    after = Pipeline(without, before=before)
+    assert held.rules[0].name not in {rule.name for rule in engine(after, "simplify", ONE).rules}
+
+
 def test_an_engine_has_the_numbers_of_operands_that_terms_have(library: Library) -> None:
     """A result of nine values needs no rules for one of eight."""
     names = [f"x{i}" for i in range(9)]
