@@ -135,8 +135,7 @@ class Difference:
 def check(program: Program, inputs: Mapping[str, Array], results: Mapping[str, Array]) -> dict[str, Difference]:
     """Compare results with the program as it was loaded, evaluated in double precision."""
     reference = reference_run(program)(inputs, precise=True)
-    types = {name: node.type.dtype for name, node in program.results.items()}
-    return {name: _difference(got, reference[name], types[name]) for name, got in results.items()}
+    return {name: _difference(got, reference[name], *program.computed_in[name]) for name, got in results.items()}
 
 
 def reference_run(program: Program) -> Prepared:
@@ -145,8 +144,8 @@ def reference_run(program: Program) -> Prepared:
     return find_device("interpret").prepare(loaded)
 
 
-def _difference(got: Array, want: Array, dtype: str) -> Difference:
-    message = compare(got, want, dtype)
+def _difference(got: Array, want: Array, dtype: str, coarsest: str) -> Difference:
+    message = compare(got, want, dtype, coarsest)
     if got.shape != want.shape or not got.size:
         return Difference(0.0, message)
     if not DTYPES[dtype].is_float:

@@ -43,7 +43,7 @@ def inputs_and_reference(text: str, seed: int = 0) -> tuple[Arrays, Arrays]:
 def differences(program: Program, got: Arrays, want: Arrays) -> dict[str, str]:
     """What is wrong with results, by name."""
     assert list(got) == list(want)
-    found = {name: compare(got[name], want[name], node.type.dtype) for name, node in program.results.items()}
+    found = {name: compare(got[name], want[name], *types) for name, types in program.computed_in.items()}
     return {name: message for name, message in found.items() if message}
 
 

@@ -42,7 +42,7 @@ class HostCase:
     def check(self) -> str | None:
         """What is wrong with the results; None if they are right."""
         pairs = zip(self.results().items(), self._wanted.values(), strict=True)
-        return first_problem((name, got, want, self.program.results[name].type.dtype) for (name, got), want in pairs)
+        return first_problem((name, got, want, self.program.computed_in[name]) for (name, got), want in pairs)
 
     @property
     def schedules(self) -> list[dict[str, Any]]:

@@ -115,7 +115,7 @@ def _judge(text: str, place: Path) -> str | None:
     wanted = reference_run(program)(inputs, precise=True)
     results = program.results
     found = (
-        (name, _read(place / _result(name), results[name]), want, results[name].type.dtype)
+        (name, _read(place / _result(name), results[name]), want, program.computed_in[name])
         for name, want in wanted.items()
     )
     return first_problem(found)

@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
+from genrw.engine.ir.nodes import Node, walk
 from genrw.engine.language.arrays import Values
 from genrw.engine.language.functions import shown
+from genrw.engine.library.library import Library
 
 RMS_BOUND = 80
 """How many epsilons the root of the mean square error may be, in terms of the largest reference value."""
 ELEMENT_BOUND = 8 * RMS_BOUND
 """How many epsilons one element may be off, in terms of its own and of the typical reference value."""
 
+_COMPUTES_NOTHING = ("boundary", "index_map")
 _SMALLEST_NORMAL_FLOAT = 2.0**-126
 _SMALLEST_NORMAL = {"half": 2.0**-14, "double": 2.0**-1022}
 
 
-def first_problem(results: Iterable[tuple[str, Values, Values, str]]) -> str | None:
-    """What is wrong with the first wrong one of results, each with its name, its reference and its element type."""
-    for name, got, want, dtype in results:
-        problem = compare(got, want, dtype)
+def computed_in(result: Node, library: Library) -> tuple[str, str]:
+    """A result's element type, and of the floating types that anything of it is computed in the one with the fewest digits."""
+    own = result.type.dtype
+    made = (node for node in walk(result) if library.role(node.op) not in _COMPUTES_NOTHING)
+    floats = [own, *(node.type.dtype for node in made if DTYPES[node.type.dtype].is_float)]
+    return own, max(floats, key=lambda dtype: DTYPES[dtype].epsilon)
+
+
+def first_problem(results: Iterable[tuple[str, Values, Values, Sequence[str]]]) -> str | None:
+    """What is wrong with the first wrong one of results, each with its name, its reference, and the types that `computed_in`
+    says."""
+    for name, got, want, types in results:
+        problem = compare(got, want, *types)
         if problem:
             return f"{name} {problem}"
     return None
 
 
-def compare(got: Values, want: Values, dtype: str) -> str | None:
-    """None if results of an element type agree, else a sentence about the worst element."""
+def compare(got: Values, want: Values, dtype: str, coarsest: str | None = None) -> str | None:
+    """None if results of an element type agree, else a sentence about the worst element.
+
+    A result is held to the accuracy of the `coarsest` type that it was computed in, by default its own.
+    """
     if got.shape != want.shape:
         return f"has lens {list(got.shape)} where {list(want.shape)} is right"
     if not got.size:
@@ -38,25 +53,25 @@ def compare(got: Values, want: Values, dtype: str) -> str | None:
     if not DTYPES[dtype].is_float:
         return _worst(got, want, (got != want).astype(np.float64))
     with np.errstate(all="ignore"):
-        return _compare_floats(got, want, dtype)
+        return _compare_floats(got, want, dtype, coarsest or dtype)
 
 
-def _compare_floats(got: Values, want: Values, dtype: str) -> str | None:
-    # what lies beyond the type's range rounds to an infinity
-    rounded = want.astype(numpy_dtype(dtype)).astype(np.float64)
+def _compare_floats(got: Values, want: Values, dtype: str, coarsest: str) -> str | None:
+    # what lies beyond the range of a type rounds to an infinity
+    rounded, within = (want.astype(numpy_dtype(t)).astype(np.float64) for t in (dtype, coarsest))
     found, right = got.astype(np.float64), want.astype(np.float64)
     special = ~np.isfinite(rounded) | ~np.isfinite(found)
     difference, sizes = np.abs(found - right), np.abs(right)
     # large results rarely have such elements, and each look at all of them takes long
     if np.any(special):
-        same = (found == rounded) | (np.isnan(found) & np.isnan(rounded))
+        same = (found == rounded) | (found == within) | (np.isnan(found) & np.isnan(rounded))
         if np.any(special & ~same):
             return _worst(got, want, (special & ~same).astype(np.float64))
         difference, sizes = np.where(special, 0.0, difference), np.where(special, 0.0, sizes)
-    epsilon = DTYPES[dtype].epsilon
+    epsilon = DTYPES[coarsest].epsilon
     typical = _root_mean_square(sizes)
     # below the smallest normal number a type has not its full precision, and devices may flush to 0
-    tiny = _SMALLEST_NORMAL.get(dtype, _SMALLEST_NORMAL_FLOAT)
+    tiny = _SMALLEST_NORMAL.get(coarsest, _SMALLEST_NORMAL_FLOAT)
     excess = difference / (ELEMENT_BOUND * epsilon * (sizes + typical + tiny))
     if np.any(excess > 1):
         return _worst(got, want, excess)

@@ -180,6 +180,13 @@ class StagedProgram:
         """The values that the program returns, by name, in order."""
         return distinct(pair for unit in self.origin for pair in returned(unit, self.library))
 
+    @cached_property
+    def computed_in(self) -> dict[str, tuple[str, str]]:
+        """For each result its element type, and the one to whose accuracy it is held."""
+        from genrw.engine.interpret.compare import computed_in
+
+        return {name: computed_in(node, self.library) for name, node in self.results.items()}
+
     # ---- running
 
     def as_called(self, module: Module) -> Module:

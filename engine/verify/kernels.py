@@ -465,7 +465,7 @@ def _different(got: Sequence[Values], want: Mapping[str, Values], reference: Mod
     results = zip(got, want.items(), reference.root.operands, strict=True)
     return (
         first_problem(
-            (f"the result `{name}`", np.asarray(found).reshape(right.shape), right, node.type.dtype)
+            (f"the result `{name}`", np.asarray(found).reshape(right.shape), right, (node.type.dtype,))
             for found, (name, right), node in results
         )
         or ""

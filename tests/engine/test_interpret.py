@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import load
 
 from genrw.engine.interpret import lane_program
 from genrw.engine.interpret.compare import compare
@@ -530,6 +531,33 @@ def _with(place: int, value: float) -> Any:
 def test_results_whose_squares_are_beyond_double_agree() -> None:
     want = NEAR.astype(np.float64) * 1e300
     assert compare(want * (1 + 2.0**-52), want, "double") is None
+
+
+def test_a_result_is_as_exact_as_what_it_is_computed_in() -> None:
+    """A float that is stored as a double has a float's digits, and its range."""
+    found = NEAR.astype(np.float32).astype(np.float64)
+    assert compare(found, NEAR, "double", "float") is None
+    assert "where" in str(compare(found, NEAR, "double"))
+    beyond = np.array([1.0, 1e39])
+    assert compare(np.array([1.0, np.inf]), beyond, "double", "float") is None
+    assert compare(beyond, beyond, "double", "float") is None
+    assert "is inf at {1}" in str(compare(np.array([1.0, np.inf]), beyond, "double"))
+
+
+@pytest.mark.parametrize(
+    ("steps", "types"),
+    [
+        ("y = exp(x)", ("float", "float")),
+        ("a = exp(x)\ny = convert[target_type=double](a)", ("double", "float")),
+        ("a = convert[target_type=half](x)\ny = convert[target_type=float](a)", ("float", "half")),
+        ("a = transpose[permutation={1, 0}](h)\ny = convert[target_type=float](a)", ("float", "float")),
+        ("a = reduce_sum[axes={1}](h)\ny = convert[target_type=double](a)", ("double", "half")),
+        ("a = exp(x)\ny = convert[target_type=int32](a)", ("int32", "float")),
+    ],
+)
+def test_what_a_result_is_computed_in(steps: str, types: tuple[str, str]) -> None:
+    text = f"x = @param:x -> float{{4, 3}}\nh = @param:h -> half{{4, 3}}\n{steps}\n@return(y)\n"
+    assert load(text).computed_in == {"y": types}
 
 
 @pytest.mark.parametrize(

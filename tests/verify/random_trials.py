@@ -73,13 +73,13 @@ class Lowered:
         """What is wrong with results."""
         if list(results) != list(self.wanted):
             return self.fault(kind, f"the results are {list(results)}, not {list(self.wanted)}")
-        for name, node in self.program.results.items():
+        for name in self.program.results:
             got, want = results[name], self.wanted[name]
             if got.shape != want.shape:
                 return self.fault(kind, f"{name} has lens {list(got.shape)}, not {list(want.shape)}")
-            dtype = node.type.dtype
+            types = self.program.computed_in[name]
             with np.errstate(all="ignore"):
-                message = compare(np.where(self.sure[name], got, want.astype(got.dtype)), want, dtype)
+                message = compare(np.where(self.sure[name], got, want.astype(got.dtype)), want, *types)
             if message:
                 return self.fault(kind, f"{name} {message}")
         return None
