@@ -6,6 +6,7 @@ import gc
 import os
 import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -26,8 +27,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """All tests, of this run and of later ones, share one cache of rules and compiled kernels that is not the user's."""
-    os.environ["GENRW_CACHE_DIR"] = str(config.cache.mkdir("genrw"))
+    """All tests, of this run and of later ones, share one cache of rules and compiled kernels that is not the user's. Without
+    pytest's own cache it lasts as long as the run."""
+    kept = getattr(config, "cache", None)
+    if kept is not None:
+        os.environ["GENRW_CACHE_DIR"] = str(kept.mkdir("genrw"))
+        return
+    folder = TemporaryDirectory(prefix="genrw")
+    config.add_cleanup(folder.cleanup)
+    os.environ["GENRW_CACHE_DIR"] = folder.name
 
 
 _BATCH = re.compile(r"@(\w+)")
