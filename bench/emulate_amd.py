@@ -38,7 +38,7 @@ from tiled_cases import FORMS, tiled_schedules
 from genrw.codegen.runtime.amd import compile_amd
 from genrw.codegen.runtime.array_layout import Array, from_memory, memory_size, poisoned, to_memory
 from genrw.engine.ir.dtypes import numpy_dtype
-from genrw.engine.programs.launches import INPUT, RESULT, SCRATCH, MemorySlot
+from genrw.engine.programs.launches import INPUT, SCRATCH, MemorySlot
 from genrw.program import Program
 
 TARGETS = {"programs": ("gfx942", "gfx1100", "gfx1201"), "instructions": AMD_TARGETS}
@@ -208,9 +208,7 @@ def _results(program: Program, arch: str, inputs: Mapping[str, Any]) -> list[Arr
     """The results of a program in order, its kernels run one after the other."""
     launches, kernels = program.launches(), program.kernels()
     given = {MemorySlot(INPUT, number): name for number, name in enumerate(program.inputs)}
-    made = [MemorySlot(RESULT, number) for number in launches.results]
-    types = {place: program.inputs[name].type for place, name in given.items()}
-    types |= {place: node.type for place, node in zip(made, program.results.values(), strict=True)}
+    types = program.tensors(launches)
     memory = {place: poisoned(t.dtype, memory_size(t.lens, t.layout)) for place, t in types.items()}
     memory |= {place: to_memory(inputs[name], types[place].layout).copy() for place, name in given.items()}
     memory |= {MemorySlot(SCRATCH, number): poisoned("uint8", size) for number, size in enumerate(launches.scratch)}
@@ -220,7 +218,7 @@ def _results(program: Program, arch: str, inputs: Mapping[str, Any]) -> list[Arr
             code = compile_amd(kernel.text, arch, kernel.wave_size, kernel.name)
             taken = [memory[step.places[a.parameter]].view(numpy_dtype(a.dtype)) for a in kernel.arguments]
             _emulators[0](code.blob, kernel.name, kernel.groups, kernel.block, taken)
-    return [from_memory(memory[place], types[place].lens, types[place].layout) for place in made]
+    return [from_memory(memory[place], types[place].lens, types[place].layout) for place in launches.result_places]
 
 
 # ---- the page

@@ -21,7 +21,7 @@ from genrw.engine.interpret.compare import first_problem
 from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
 from genrw.engine.ir.types import Type
-from genrw.engine.programs.launches import INPUT, RESULT, SCRATCH, MemorySlot
+from genrw.engine.programs.launches import INPUT, SCRATCH, MemorySlot
 from genrw.program import Program
 from genrw.runner import reference_run
 
@@ -48,7 +48,7 @@ class GpuCase:
         self.use(program)
         self.inputs = random_inputs(program.origin[0], program.library, seed) if inputs is None else inputs
         self.arguments = self._arguments()
-        self.tensors = self._tensors()
+        self.tensors = self.program.tensors(self.launches)
         self.sets = [self._set()]
         self.sets += [self._copied_set() for _ in range(1, self._set_count())]
 
@@ -66,18 +66,11 @@ class GpuCase:
             for a in self.kernels[step.kernel].source.arguments
         }
 
-    def _tensors(self) -> dict[MemorySlot, Type]:
-        """The types of inputs and results by their places. A kernel may see the axes of one in another order."""
-        given = [MemorySlot(INPUT, number) for number in range(len(self.program.inputs))]
-        made = [MemorySlot(RESULT, number) for number in self.launches.results]
-        nodes = [*self.program.inputs.values(), *self.program.results.values()]
-        return {place: node.type for place, node in zip([*given, *made], nodes, strict=True)}
-
     @property
     def bytes(self) -> int:
         """The bytes that must be moved at least: inputs and results."""
         moved = (a for place, a in self.arguments.items() if place.kind != SCRATCH)
-        return sum(memory_size(a.lens, a.strides) * DTYPES[a.dtype].itemsize for a in moved)
+        return sum(_size(a.dtype, a.lens, a.strides) for a in moved)
 
     def _set_count(self) -> int:
         return max(2, min(_MOST_SETS, math.ceil(_ROTATED_BYTES / max(self.bytes, 1))))
@@ -104,7 +97,10 @@ class GpuCase:
 
     def _place_size(self, place: MemorySlot) -> int:
         """The bytes of the memory at a place."""
-        return self.launches.scratch[place.number] if place.kind == SCRATCH else _size(self.tensors[place])
+        if place.kind == SCRATCH:
+            return self.launches.scratch[place.number]
+        tensor = self.tensors[place]
+        return _size(tensor.dtype, tensor.lens, tensor.layout)
 
     def launch(self, memories: Mapping[MemorySlot, Memory], stream: int) -> None:
         """Start all kernels on a set of memories."""
@@ -115,12 +111,11 @@ class GpuCase:
     def results(self) -> dict[str, Array]:
         """What the kernels write into poisoned memory."""
         first = self.sets[0]
-        for place in (place for place in self.arguments if place.kind == RESULT):
+        for place in dict.fromkeys(self.launches.result_places):
             self.runtime.fill(first[place].pointer, _POISON, self._place_size(place), 0)
         self.launch(first, 0)
         self.runtime.synchronize(0)
-        places = [MemorySlot(RESULT, number) for number in self.launches.results]
-        found = [self._read(first[place], self.tensors[place]) for place in places]
+        found = [self._read(first[place], self.tensors[place]) for place in self.launches.result_places]
         return dict(zip(self.program.results, found, strict=True))
 
     def check(self) -> str | None:
@@ -173,6 +168,6 @@ def _renamed(text: str, number: int) -> str:
     return f"@module fresh{number}\n{text}"
 
 
-def _size(type_: Type) -> int:
+def _size(dtype: str, lens: tuple[int, ...], strides: tuple[int, ...]) -> int:
     """The bytes of memory that a tensor reaches over."""
-    return memory_size(type_.lens, type_.layout) * DTYPES[type_.dtype].itemsize
+    return memory_size(lens, strides) * DTYPES[dtype].itemsize

@@ -57,13 +57,14 @@ def compare(got: Values, want: Values, dtype: str, coarsest: str | None = None) 
 
 
 def _compare_floats(got: Values, want: Values, dtype: str, coarsest: str) -> str | None:
-    # what lies beyond the range of a type rounds to an infinity
-    rounded, within = (want.astype(numpy_dtype(t)).astype(np.float64) for t in (dtype, coarsest))
+    # what lies beyond the type's range rounds to an infinity
+    rounded = want.astype(numpy_dtype(dtype)).astype(np.float64)
     found, right = got.astype(np.float64), want.astype(np.float64)
     special = ~np.isfinite(rounded) | ~np.isfinite(found)
     difference, sizes = np.abs(found - right), np.abs(right)
     # large results rarely have such elements, and each look at all of them takes long
     if np.any(special):
+        within = want.astype(numpy_dtype(coarsest)).astype(np.float64)
         same = (found == rounded) | (found == within) | (np.isnan(found) & np.isnan(rounded))
         if np.any(special & ~same):
             return _worst(got, want, (special & ~same).astype(np.float64))

@@ -10,10 +10,11 @@ from pathlib import PurePath
 from typing import Any, Self
 
 from genrw.engine.ir.nodes import MAIN_MODULE, Module, Node, Unit
+from genrw.engine.ir.types import Type
 from genrw.engine.library.library import Library
 from genrw.engine.lowering.pipeline import Options, Pipeline, Trace
 from genrw.engine.programs.build import build_file
-from genrw.engine.programs.launches import LaunchPlan, launches, parameters, returned
+from genrw.engine.programs.launches import INPUT, LaunchPlan, MemorySlot, launches, parameters, returned
 from genrw.engine.programs.text import unit_text
 from genrw.grammar import gen_tree as tree
 from genrw.grammar.diagnostics import error
@@ -203,6 +204,12 @@ class StagedProgram:
     def launches(self) -> LaunchPlan:
         """How the kernels are launched one after the other, at the last stage."""
         return launches(self.lower(self.stages[-1]).units, list(self.inputs), self.library)
+
+    def tensors(self, plan: LaunchPlan) -> dict[MemorySlot, Type]:
+        """The types of inputs and results by their places. Kernels may see the axes of one in another order."""
+        given = (MemorySlot(INPUT, number) for number in range(len(self.inputs)))
+        nodes = (*self.inputs.values(), *self.results.values())
+        return {place: node.type for place, node in zip((*given, *plan.result_places), nodes, strict=True)}
 
 
 def _header_target(file: tree.File) -> str:

@@ -46,6 +46,11 @@ class LaunchPlan:
     scratch: tuple[int, ...]
     results: tuple[int, ...]
 
+    @property
+    def result_places(self) -> tuple[MemorySlot, ...]:
+        """Where each value lies that the program returns."""
+        return tuple(MemorySlot(RESULT, number) for number in self.results)
+
 
 def launches(units: Sequence[Unit], inputs: Sequence[str], library: Library) -> LaunchPlan:
     """How the kernels of programs are launched one after the other, on inputs by name."""
