@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support import load
-from tiled_cases import Product
+from tiled_cases import Product, tiled_schedules
 
 from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.kernel_ir.text import ir_text
@@ -83,6 +83,24 @@ def test_other_views_are_brought_by_lanes(made: Product) -> None:
     run = HostDevice().load(program, [kernel])
     for order in ORDERS:
         case.check(run(case.inputs, threads=1, order=order)["z"])
+
+
+@pytest.mark.parametrize("views", ["boxes", "brought"])
+@pytest.mark.parametrize("depth", [32, 40, 64])
+def test_a_depth_of_one_step(depth: int, views: str) -> None:
+    """Nothing is copied ahead of time: all tiles are waited for, and each schedule that is offered has a kernel."""
+    made = Product(200, depth, 200, before=views == "brought")
+    case = made.case(np.random.default_rng(5), "half")
+    offered = [s for s in tiled_schedules(load(case.text, "sm_90")) if str(s["instruction"]).startswith("wgmma")]
+    alike = {(s["instruction"], s.get("stages"), s.get("staged")): s for s in offered}
+    assert len(alike) >= 3
+    for schedule in offered:
+        program = load(case.text, "sm_90", schedule=schedule)
+        (kernel,) = program.kernels()
+        if schedule in alike.values():
+            run = HostDevice().load(program, [kernel])
+            for order in ORDERS:
+                case.check(run(case.inputs, threads=1, order=order)["z"])
 
 
 TURNS = Product(8, 32, 16, (300,), after=True)
