@@ -26,7 +26,7 @@ import genrw
 
 TYPES = {"half": torch.half, "bf16": torch.bfloat16, "float": torch.float, "double": torch.double, "int8": torch.int8}
 _TOLERANCE = 1e-2  # of the norm of what is expected: bf16 operands leave 1e-3 to 5e-3
-_SAID = ("algo", "tile", "waves", "stages", "staged", "instruction")
+_SAID = ("algo", "tile", "waves", "stages", "staged", "instruction", "vector", "share", "patch")
 
 
 @dataclass(frozen=True)

@@ -229,4 +229,27 @@ WALKED: dict[str, Pinned] = {
     "logits in steps with a tail": (LOGITS.format(dtype="half", width=16396), "sm_90", STEPS),
 }
 
-RULE_PROGRAMS: dict[str, Pinned] = {**ATTENTION, **BOXES, **DIGITS, **BYTES, **CHUNKS, **WALKED}
+DEPTHWISE = """
+        x = @param:x -> half{2, 6, 9, 13}
+        w = @param:w -> half{6, 1, 3, 3}
+        y = convolution[padding={1, 0, 0, 1}, group=6](x, w)
+        @return(y)"""
+DEPTHWISE_OF_LAST = """
+        x = @param:x -> half{2, 10, 13, 16}
+        w = @param:w -> half{16, 1, 3, 3}
+        u = transpose[permutation={0, 3, 1, 2}](x)
+        c = convolution[padding={1, 1}, stride={1, 2}, group=16](u, w)
+        y = transpose[permutation={0, 2, 3, 1}](c)
+        @return(y)"""
+_SUMS_OF_WINDOWS = """
+        x = @param:x -> float{10, 66}
+        w = windows[axes={0, 1}, lengths={3, 3}](x)
+        y = reduce_sum[axes={0, 1}](w)
+        @return(y)"""
+PATCHES: dict[str, Pinned] = {
+    "patches of places": (DEPTHWISE, "sm_90", {"patch": 2}),
+    "patches of places of whole channels": (DEPTHWISE_OF_LAST, "gfx942", {"patch": 7}),
+    "patches of sums of windows": (_SUMS_OF_WINDOWS, "gfx1100", {"patch": 4}),
+}
+
+RULE_PROGRAMS: dict[str, Pinned] = {**ATTENTION, **BOXES, **DIGITS, **BYTES, **CHUNKS, **WALKED, **PATCHES}

@@ -2405,7 +2405,7 @@ GEN_DEVICE array<T, Size> chunks_load(const T* p, const P& at, const B& ok, deta
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++) {
         const bool exists = detail::of_chunk(ok, chunk);
-#if GEN_AMD
+#if !GEN_HOST
         // Without a branch for each chunk, as above.
         array<T, Vector> values;
         const auto place = detail::of_chunk(at, chunk);
@@ -3185,15 +3185,14 @@ GEN_DEVICE host::tiles_product<X, Down, Across, Deep, A, B> wave_product(
     return {a, b, sums};
 }
 #else
-#if GEN_HOST
-/// An element if it exists, without a branch: the first one is read instead, so that a loop may read several at once.
+/// An element if it exists, without a branch: the first one is read instead, so that a loop may read several at once, and reads
+/// of one place are one.
 template <class T, class I>
 GEN_DEVICE T read_if(const T* p, I i, bool ok, detail::as_given<T> fill)
 {
     const T value = p[i & -I(ok)];
-    return ok ? value : T(fill);
+    return detail::choose<T>(ok, value, fill);
 }
-#endif
 
 #if GEN_HOST
 /// Values that lie one after another in workgroup memory, as they are.
