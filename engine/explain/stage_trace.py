@@ -44,7 +44,7 @@ class Study:
 def study(pipeline: Pipeline, module: Module, stage: str, options: Options) -> Study:
     """Look at what a stage's rules, of a pipeline that records, make of a module."""
     module = replace(pipeline.spaced(module, stage), target=options.target)
-    engine = pipeline.engine(stage, options.strict, [module], alternatives=False)
+    engine = pipeline.engine(stage, options.strict, [module])
     batch = pipeline.batch([module], stage, options, engine=engine)
     chosen = batch.extractor.chosen(module, batch.names)
     first, found = derivation(batch.graph, module, chosen.program, pipeline.library)

@@ -53,7 +53,8 @@ class PlanCosts:
 
 
 class FusionGraph:
-    """Values are numbered, operands before users. Those that a kernel cannot make but only read are `given`.
+    """Values are numbered, operands before users. Those that a kernel cannot make but only read are `given`,
+    those that it makes at places of its own only, and others load, `kept_apart`.
 
     Places are numbered too: a lane's own element and its row, and from 2 on those to which an operation at a place takes
     an operand. `roots` says of each which of the first two it was reached from, or that lanes hold it: then each element is
@@ -79,6 +80,7 @@ class FusionGraph:
         boundary = {part: library.boundary(part).name for part in ("input", "constant")}
         self.free = [n.op == boundary["constant"] and not isinstance(n.attribute("value"), tuple) for n in self.nodes]
         self.given = [n.op in boundary.values() for n in self.nodes]
+        self.kept_apart = [library.operator(n.op).decl.role_parts == ("stored",) for n in self.nodes]
         self.spaces: list[IterationSpace] = []
         self.fold_space: dict[int, int] = {}
         self.products: set[int] = set()
@@ -174,7 +176,7 @@ class FusionGraph:
     def needed(self, space: int, i: int, place: int) -> tuple[Need, ...] | None:
         """As `below`, found out anew."""
         needs = self.needs.get(self.asked_about(space, i, place))
-        if needs is None:
+        if needs is None or (place >= ELSEWHERE and self.kept_apart[i]):
             return None
         found = []
         for position, (operand, there) in enumerate(zip(self.operands[i], needs, strict=True)):

@@ -36,7 +36,7 @@ _SPARE = 1.25
 """An engine serves programs of the same stage that need less than it has, if it has no more than so many times as much: rules
 that never match cost little, an e-graph that is made anew a tenth of a second."""
 _EngineKey = tuple[str, frozenset[int], tuple[Encoded, ...]]
-_Asked = tuple[str, bool, bool, frozenset[str], Hashable]
+_Asked = tuple[str, bool, str, frozenset[str], Hashable]
 _LOWERED_KEPT = 1024
 _WORTH = 0.9
 """The share of a kernel's predicted time that its alternative has to stay below: predictions are hardly better."""
@@ -171,8 +171,8 @@ class Pipeline:
         self._lowered: dict[Any, tuple[Unit, Trace]] = {}
         self._staged: dict[Any, tuple[Unit, Trace]] = {}
         self._answers: dict[tuple[str, bool], dict[Any, OperandLocations | None]] = {}
-        self._stage_rules: dict[tuple[str, bool, bool], tuple[RuleDecl, ...]] = {}
-        self._alternatives: dict[tuple[bool, frozenset[str]], bool] = {}
+        self._stage_rules: dict[tuple[str, bool, str], tuple[RuleDecl, ...]] = {}
+        self._alternatives: dict[tuple[bool, frozenset[str]], tuple[str, ...]] = {}
         if before is not None:
             self._take_over(before)
 
@@ -198,15 +198,16 @@ class Pipeline:
     def stages(self) -> tuple[str, ...]:
         return self.library.stages
 
-    def engine(self, stage: str, strict: bool, modules: Sequence[Module], *, alternatives: bool = True) -> StageEngine:
-        """The engine of a stage for modules; the ones used last are kept, and serve all programs of the same rules."""
+    def engine(self, stage: str, strict: bool, modules: Sequence[Module], *, alternative: str = "") -> StageEngine:
+        """The engine of a stage for modules, with one rule that is an `alternative`, if one is named; the ones used last are kept,
+        and serve all programs of the same rules."""
         operators = frozenset(node.op for module in modules for node in module.nodes)
         present = program_arities(modules, self.library)
-        asked = (stage, strict, alternatives, operators, present.key)
+        asked = (stage, strict, alternative, operators, present.key)
         key = self._engine_keys.get(asked)
         engine = self._engines.pop(key, None) if key is not None else None
         if key is None or engine is None:
-            possible = self._rules(stage, strict, alternatives)
+            possible = self._rules(stage, strict, alternative)
             key, rules, reachable = self._needed(possible, stage, operators, present)
             key = self._serving(key, possible)
             self._engine_keys[asked] = key
@@ -259,10 +260,10 @@ class Pipeline:
         found = [k for k in self._engines if k[0] == key[0] and not current.issuperset(k[2])]
         return max(found, key=lambda k: len(wanted.intersection(k[2])), default=None)
 
-    def _rules(self, stage: str, strict: bool, alternatives: bool = True) -> tuple[RuleDecl, ...]:
-        key = (stage, strict, alternatives)
+    def _rules(self, stage: str, strict: bool, alternative: str = "") -> tuple[RuleDecl, ...]:
+        key = (stage, strict, alternative)
         if key not in self._stage_rules:
-            rules = [r for r in stage_rules(self.library, stage) if alternatives or not r.alternative]
+            rules = [r for r in stage_rules(self.library, stage) if not r.alternative or r.name == alternative]
             self._stage_rules[key] = tuple(r for r in rules if not strict or r.contract == "exact")
         return self._stage_rules[key]
 
@@ -326,7 +327,7 @@ class Pipeline:
     ) -> list[Unit]:
         fusing = stage == self.library.fusing_stage
         modules = [m for unit in units for m in unit.kernels]
-        kernels = iter(self.step(modules, stage, options, trace, alternatives=not fusing))
+        kernels = iter(self.step(modules, stage, options, trace))
         stepped = [self._regrouped(unit, kernels, options) for unit in units]
         return self._fused(stepped, names, options, trace) if fusing else stepped
 
@@ -362,10 +363,10 @@ class Pipeline:
     ) -> list[Module]:
         """The programs, with alternatives in place of kernels where these are predicted to take less time."""
         kernels = [
-            [kernel for kernel in planned_kernels(fused.plan, self.library) if self._has_alternatives(kernel, options)]
+            [kernel for kernel in planned_kernels(fused.plan, self.library) if self._alternatives_of(kernel.module, options)]
             for fused in plans
         ]
-        distinct = {kernel.key: kernel.module for planned in kernels for kernel in planned}
+        distinct = {kernel.key: kernel for planned in kernels for kernel in planned}
         if not distinct:
             return list(modules)
         tried = Trace()
@@ -378,30 +379,66 @@ class Pipeline:
                 trace.take_over(tried, [module.name for module in taken], modules[k].name)
         return better
 
-    def _has_alternatives(self, kernel: PlannedKernel, options: Options) -> bool:
-        """Is there an alternative that could apply to a kernel?"""
-        operators = frozenset(node.op for node in kernel.module.nodes)
+    def _alternatives_of(self, kernel: Module, options: Options) -> tuple[str, ...]:
+        """The rules that are alternatives and could apply to a kernel."""
+        operators = frozenset(node.op for node in kernel.nodes)
         asked = (options.strict, operators)
         if asked not in self._alternatives:
-            possible = self._rules(self.library.fusing_stage or "", options.strict)
-            rules, _ = relevant_rules(self.library, possible, operators)
-            self._alternatives[asked] = any(rule.alternative for rule in rules)
+            stage = self.library.fusing_stage or ""
+            names = [rule.name for rule in stage_rules(self.library, stage) if rule.alternative]
+            possible = {name: self._rules(stage, options.strict, name) for name in names}
+            able = {n: relevant_rules(self.library, rules, operators)[0] for n, rules in possible.items()}
+            self._alternatives[asked] = tuple(n for n, rules in able.items() if any(rule.alternative for rule in rules))
         return self._alternatives[asked]
 
-    def _cheaper(self, kernels: Mapping[Any, Module], options: Options, trace: Trace) -> dict[Any, Module]:
-        """Of kernels at the fusing stage, by key, those that alternatives are better than: what these make of them."""
-        stage = self.library.fusing_stage or ""
-        named = {key: replace(module, name=f"alternative{n}") for n, (key, module) in enumerate(kernels.items())}
-        made = dict(zip(named, self.step(list(named.values()), stage, options, trace), strict=True))
-        made = {key: module for key, module in made.items() if nameless_key(module) != key}
+    def _cheaper(self, kernels: Mapping[Any, PlannedKernel], options: Options, trace: Trace) -> dict[Any, Module]:
+        """Of kernels at the fusing stage, by key, those that alternatives are better than: what the best of these makes of
+        them. Each alternative is tried by itself, and of what it makes each of the others."""
+        named = {key: replace(kernel.module, name=f"alternative{n}") for n, (key, kernel) in enumerate(kernels.items())}
+        able = {key: self._alternatives_of(kernel.module, options) for key, kernel in kernels.items()}
+        rules = dict.fromkeys(rule for rules in able.values() for rule in rules)
+        first = {
+            (key, (rule,)): module
+            for rule in rules
+            for key, module in self._tried(rule, {k: named[k] for k in able if rule in able[k]}, options, trace).items()
+        }
+        second = {
+            (key, (*before, rule)): module
+            for rule in rules
+            for (key, before), module in self._tried(
+                rule,
+                {
+                    (key, before): replace(module, name=f"{module.name}_{n}")
+                    for n, ((key, before), module) in enumerate(first.items())
+                    if rule not in before and rule in self._alternatives_of(module, options)
+                },
+                options,
+                trace,
+            ).items()
+        }
+        made = [(key, module) for (key, _), module in (first | second).items()]
         if not made:
             return {}
         places = self._places(options, trace)
-        plans = fuse(list(made.values()), self.library, places, (), options.plan)
-        parts = {key: list(fused.unit.kernels) for key, fused in zip(made, plans, strict=True)}
-        times = self._predicted([[named[key]] for key in made] + list(parts.values()), options)
-        before, after = times[: len(made)], times[len(made) :]
-        return {key: made[key] for key, old, new in zip(made, before, after, strict=True) if new < _WORTH * old}
+        plans = fuse([module for _, module in made], self.library, places, (), options.plan)
+        parts = [list(fused.unit.kernels) for fused in plans]
+        changed = list(dict.fromkeys(key for key, _ in made))
+        times = self._predicted([[named[key]] for key in changed] + parts, options)
+        least = {key: _WORTH * old for key, old in zip(changed, times, strict=False)}
+        best: dict[Any, Module] = {}
+        for (key, module), new in zip(made, times[len(changed) :], strict=True):
+            if new < least[key]:
+                least[key], best[key] = new, module
+        return best
+
+    def _tried(
+        self, rule: str, kernels: Mapping[Any, Module], options: Options, trace: Trace
+    ) -> dict[Any, Module]:
+        """What an alternative makes of kernels that it changes, by key."""
+        modules = unshared(kernels.values())
+        made = self.step(modules, self.library.fusing_stage or "", options, trace, alternative=rule)
+        changed = zip(kernels.items(), made, strict=True)
+        return {key: new for (key, old), new in changed if nameless_key(new) != nameless_key(old)}
 
     def _predicted(self, programs: Sequence[Sequence[Module]], options: Options) -> list[float]:
         """The microseconds that the kernels of each program take with their cheapest schedules; 0 without schedules."""
@@ -420,7 +457,7 @@ class Pipeline:
 
     def _asked(self, modules: Sequence[Module], options: Options, trace: Trace) -> EGraphSnapshot:
         """What the rules of the fusing stage make of modules: questions about those of the same names."""
-        engine = self.engine(self.library.fusing_stage or "", options.strict, modules, alternatives=False)
+        engine = self.engine(self.library.fusing_stage or "", options.strict, modules)
         graph = self._saturated(engine, modules, [self.context(m, options) for m in modules])
         trace.note(graph, modules)
         return graph
@@ -464,10 +501,10 @@ class Pipeline:
         }
 
     def step(
-        self, modules: Sequence[Module], stage: str, options: Options, trace: Trace, *, alternatives: bool = True
+        self, modules: Sequence[Module], stage: str, options: Options, trace: Trace, *, alternative: str = ""
     ) -> list[Module]:
-        """Run one stage on a batch, with rules that are alternatives or without."""
-        return [lowered() for lowered in self._run(modules, stage, options, trace, alternatives=alternatives)]
+        """Run one stage on a batch, with one rule that is an `alternative`, if one is named."""
+        return [lowered() for lowered in self._run(modules, stage, options, trace, alternative=alternative)]
 
     def step_without(
         self, modules: Sequence[Module], stage: str, options: Options, without: Sequence[str]
@@ -522,11 +559,11 @@ class Pipeline:
         options: Options,
         trace: Trace,
         without: Sequence[str] = (),
-        alternatives: bool = True,
+        alternative: str = "",
     ) -> list[Callable[[], Module]]:
         """Run a stage's rules on a batch; gives for each module what makes its result."""
         modules = [self.spaced(m, stage) for m in modules]
-        engine = self.engine(stage, options.strict, modules, alternatives=alternatives)
+        engine = self.engine(stage, options.strict, modules, alternative=alternative)
         if not engine.rules:
             return [partial(replace, m, stage=stage) for m in modules]
         batch = self.batch(modules, stage, options, without, engine)

@@ -144,7 +144,7 @@ def _stored(node: Node) -> Node:
 
 
 SPACE_MEMBERS = frozenset(
-    {"views", "view_types", "view_layouts", "sum_type", "folding", "inner_views", "inner_axes", "inner_n"}
+    {"views", "view_types", "view_layouts", "view_runs", "sum_type", "folding", "inner_views", "inner_axes", "inner_n"}
     | {
         "lens",
         "axes",
@@ -176,7 +176,8 @@ def space_record(module: Module, library: Library) -> LazyRecord:
     the smallest element type read or written, `wide` those of the largest, of tensors at least half as large as the space, if
     there are some; `views`, the shapes of what the only fold
     multiplies before it adds up, `view_types`, their element types, `view_layouts`, how they lie in memory ([lens, strides], [] where
-    that is no layout), and `sum_type`, that of its result; `inner_views`, the shapes
+    that is no layout), `view_runs`, how many neighbours along their last axis lie side by side there for certain, and `sum_type`,
+    that of its result; `inner_views`, the shapes
     of what the fold multiplies whose results that one combines, `inner_axes`, the axes that it folds, and `inner_n`, how many
     elements it folds to one (0 without such a fold); `min_stride`, the least distance of
     neighbours along a row in any parameter; `fast`, whether the last axis longer than 1 is part of the row.
@@ -211,6 +212,7 @@ def space_record(module: Module, library: Library) -> LazyRecord:
             "views": lambda: tuple(view.type.lens for view in _views(module, library)),
             "view_types": lambda: tuple(view.type.dtype for view in _views(module, library)),
             "view_layouts": lambda: tuple(_layout_in_memory(view, library) for view in _views(module, library)),
+            "view_runs": lambda: tuple(_run_in_memory(view, library) for view in _views(module, library)),
             "sum_type": lambda: next((fold.type.dtype for fold in _folds_of_views(module, library)), ""),
             "inner_views": lambda: tuple(view.type.lens for fold in inner() for view in folded_operands(fold, library)),
             "inner_axes": lambda: tuple(a for fold in inner() for a in fold_axes(fold, library)),
@@ -332,6 +334,24 @@ def _layout_in_memory(node: Node, library: Library) -> tuple[()] | tuple[tuple[i
         return ()
     moved = [pieces[d] for d in node.attribute(parts[2])]
     return tuple(n for lens, _ in moved for n in lens), tuple(s for _, strides in moved for s in strides)
+
+
+def _run_in_memory(node: Node, library: Library) -> int:
+    """How many neighbours along the last axis longer than 1, of what operators have made of a parameter, lie side by side in its
+    memory: all of them, as long as no operator changes how many there are, else 1 for certain."""
+    layout = _layout_in_memory(node, library)
+    if layout:
+        pieces = merged(*layout)
+        return pieces[-1][0] if pieces and pieces[-1][1] == 1 else 1
+    if library.role(node.op) != "index_map":
+        return 1
+    operand = node.operands[library.part(node.op, 0)]
+    same = _last_length(node) == _last_length(operand)
+    return min(_last_length(node), _run_in_memory(operand, library)) if same else 1
+
+
+def _last_length(node: Node) -> int:
+    return next((n for n in reversed(node.type.lens) if n > 1), 1)
 
 
 def _turned(module: Module, lens: tuple[int, ...], library: Library) -> int:
