@@ -36,8 +36,10 @@ _SPARE = 1.25
 """An engine serves programs of the same stage that need less than it has, if it has no more than so many times as much: rules
 that never match cost little, an e-graph that is made anew a tenth of a second."""
 _EngineKey = tuple[str, frozenset[int], tuple[Encoded, ...]]
-_Asked = tuple[str, bool, str, frozenset[str], Hashable]
+_Asked = tuple[str, bool, frozenset[str], frozenset[str], Hashable]
 _LOWERED_KEPT = 1024
+_FURTHER = "_further"
+"""How the name ends of what alternatives make of what another one made."""
 _WORTH = 0.9
 """The share of a kernel's predicted time that its alternative has to stay below: predictions are hardly better."""
 
@@ -171,7 +173,7 @@ class Pipeline:
         self._lowered: dict[Any, tuple[Unit, Trace]] = {}
         self._staged: dict[Any, tuple[Unit, Trace]] = {}
         self._answers: dict[tuple[str, bool], dict[Any, OperandLocations | None]] = {}
-        self._stage_rules: dict[tuple[str, bool, str], tuple[RuleDecl, ...]] = {}
+        self._stage_rules: dict[tuple[str, bool, frozenset[str]], tuple[RuleDecl, ...]] = {}
         self._alternatives: dict[tuple[bool, frozenset[str]], tuple[str, ...]] = {}
         if before is not None:
             self._take_over(before)
@@ -198,16 +200,18 @@ class Pipeline:
     def stages(self) -> tuple[str, ...]:
         return self.library.stages
 
-    def engine(self, stage: str, strict: bool, modules: Sequence[Module], *, alternative: str = "") -> StageEngine:
-        """The engine of a stage for modules, with one rule that is an `alternative`, if one is named; the ones used last are kept,
-        and serve all programs of the same rules."""
+    def engine(
+        self, stage: str, strict: bool, modules: Sequence[Module], *, alternatives: frozenset[str] = frozenset()
+    ) -> StageEngine:
+        """The engine of a stage for modules, with those rules that are `alternatives`; the ones used last are kept, and
+        serve all programs of the same rules."""
         operators = frozenset(node.op for module in modules for node in module.nodes)
         present = program_arities(modules, self.library)
-        asked = (stage, strict, alternative, operators, present.key)
+        asked = (stage, strict, alternatives, operators, present.key)
         key = self._engine_keys.get(asked)
         engine = self._engines.pop(key, None) if key is not None else None
         if key is None or engine is None:
-            possible = self._rules(stage, strict, alternative)
+            possible = self._rules(stage, strict, alternatives)
             key, rules, reachable = self._needed(possible, stage, operators, present)
             key = self._serving(key, possible)
             self._engine_keys[asked] = key
@@ -260,10 +264,10 @@ class Pipeline:
         found = [k for k in self._engines if k[0] == key[0] and not current.issuperset(k[2])]
         return max(found, key=lambda k: len(wanted.intersection(k[2])), default=None)
 
-    def _rules(self, stage: str, strict: bool, alternative: str = "") -> tuple[RuleDecl, ...]:
-        key = (stage, strict, alternative)
+    def _rules(self, stage: str, strict: bool, alternatives: frozenset[str] = frozenset()) -> tuple[RuleDecl, ...]:
+        key = (stage, strict, alternatives)
         if key not in self._stage_rules:
-            rules = [r for r in stage_rules(self.library, stage) if not r.alternative or r.name == alternative]
+            rules = [r for r in stage_rules(self.library, stage) if not r.alternative or r.name in alternatives]
             self._stage_rules[key] = tuple(r for r in rules if not strict or r.contract == "exact")
         return self._stage_rules[key]
 
@@ -363,7 +367,11 @@ class Pipeline:
     ) -> list[Module]:
         """The programs, with alternatives in place of kernels where these are predicted to take less time."""
         kernels = [
-            [kernel for kernel in planned_kernels(fused.plan, self.library) if self._alternatives_of(kernel.module, options)]
+            [
+                kernel
+                for kernel in planned_kernels(fused.plan, self.library)
+                if self._alternatives_of(kernel.module, options)
+            ]
             for fused in plans
         ]
         distinct = {kernel.key: kernel for planned in kernels for kernel in planned}
@@ -376,7 +384,8 @@ class Pipeline:
             taken = [others[kernel.key] for kernel in planned if kernel.key in others]
             if taken:
                 better[k] = rewritten(plans[k].plan, planned, others)
-                trace.take_over(tried, [module.name for module in taken], modules[k].name)
+                names = [name for m in taken for name in (m.name, m.name.removesuffix(_FURTHER))]
+                trace.take_over(tried, names, modules[k].name)
         return better
 
     def _alternatives_of(self, kernel: Module, options: Options) -> tuple[str, ...]:
@@ -386,37 +395,16 @@ class Pipeline:
         if asked not in self._alternatives:
             stage = self.library.fusing_stage or ""
             names = [rule.name for rule in stage_rules(self.library, stage) if rule.alternative]
-            possible = {name: self._rules(stage, options.strict, name) for name in names}
+            possible = {name: self._rules(stage, options.strict, frozenset({name})) for name in names}
             able = {n: relevant_rules(self.library, rules, operators)[0] for n, rules in possible.items()}
             self._alternatives[asked] = tuple(n for n, rules in able.items() if any(rule.alternative for rule in rules))
         return self._alternatives[asked]
 
     def _cheaper(self, kernels: Mapping[Any, PlannedKernel], options: Options, trace: Trace) -> dict[Any, Module]:
         """Of kernels at the fusing stage, by key, those that alternatives are better than: what the best of these makes of
-        them. Each alternative is tried by itself, and of what it makes each of the others."""
+        them."""
         named = {key: replace(kernel.module, name=f"alternative{n}") for n, (key, kernel) in enumerate(kernels.items())}
-        able = {key: self._alternatives_of(kernel.module, options) for key, kernel in kernels.items()}
-        rules = dict.fromkeys(rule for rules in able.values() for rule in rules)
-        first = {
-            (key, (rule,)): module
-            for rule in rules
-            for key, module in self._tried(rule, {k: named[k] for k in able if rule in able[k]}, options, trace).items()
-        }
-        second = {
-            (key, (*before, rule)): module
-            for rule in rules
-            for (key, before), module in self._tried(
-                rule,
-                {
-                    (key, before): replace(module, name=f"{module.name}_{n}")
-                    for n, ((key, before), module) in enumerate(first.items())
-                    if rule not in before and rule in self._alternatives_of(module, options)
-                },
-                options,
-                trace,
-            ).items()
-        }
-        made = [(key, module) for (key, _), module in (first | second).items()]
+        made = self._made_of(named, options, trace)
         if not made:
             return {}
         places = self._places(options, trace)
@@ -431,12 +419,32 @@ class Pipeline:
                 least[key], best[key] = new, module
         return best
 
+    def _made_of(self, kernels: Mapping[Any, Module], options: Options, trace: Trace) -> list[tuple[Any, Module]]:
+        """What alternatives make of kernels, by key. If several apply, each is tried by itself, and then all others on what it
+        made."""
+        able = frozenset(rule for kernel in kernels.values() for rule in self._alternatives_of(kernel, options))
+        noted = Trace()
+        together = self._tried(able, kernels, options, noted)
+        applied = [rule for rule in able if rule not in noted.uses or noted.uses[rule].taken]
+        if len(applied) < 2:
+            trace.add(noted)
+            return list(together.items())
+        made: list[tuple[Any, Module]] = []
+        for rule in sorted(applied):
+            named = {k: replace(module, name=f"{module.name}_{rule}") for k, module in kernels.items()}
+            alone = self._tried(frozenset({rule}), named, options, trace)
+            further = {k: replace(module, name=module.name + _FURTHER) for k, module in alone.items()}
+            made += [*alone.items(), *self._tried(frozenset(applied) - {rule}, further, options, trace).items()]
+        return made
+
     def _tried(
-        self, rule: str, kernels: Mapping[Any, Module], options: Options, trace: Trace
+        self, rules: frozenset[str], kernels: Mapping[Any, Module], options: Options, trace: Trace
     ) -> dict[Any, Module]:
-        """What an alternative makes of kernels that it changes, by key."""
+        """What alternatives make of kernels that they change, by key."""
+        if not kernels:
+            return {}
         modules = unshared(kernels.values())
-        made = self.step(modules, self.library.fusing_stage or "", options, trace, alternative=rule)
+        made = self.step(modules, self.library.fusing_stage or "", options, trace, alternatives=rules)
         changed = zip(kernels.items(), made, strict=True)
         return {key: new for (key, old), new in changed if nameless_key(new) != nameless_key(old)}
 
@@ -501,10 +509,16 @@ class Pipeline:
         }
 
     def step(
-        self, modules: Sequence[Module], stage: str, options: Options, trace: Trace, *, alternative: str = ""
+        self,
+        modules: Sequence[Module],
+        stage: str,
+        options: Options,
+        trace: Trace,
+        *,
+        alternatives: frozenset[str] = frozenset(),
     ) -> list[Module]:
-        """Run one stage on a batch, with one rule that is an `alternative`, if one is named."""
-        return [lowered() for lowered in self._run(modules, stage, options, trace, alternative=alternative)]
+        """Run one stage on a batch, with those rules that are `alternatives`."""
+        return [lowered() for lowered in self._run(modules, stage, options, trace, alternatives=alternatives)]
 
     def step_without(
         self, modules: Sequence[Module], stage: str, options: Options, without: Sequence[str]
@@ -559,11 +573,11 @@ class Pipeline:
         options: Options,
         trace: Trace,
         without: Sequence[str] = (),
-        alternative: str = "",
+        alternatives: frozenset[str] = frozenset(),
     ) -> list[Callable[[], Module]]:
         """Run a stage's rules on a batch; gives for each module what makes its result."""
         modules = [self.spaced(m, stage) for m in modules]
-        engine = self.engine(stage, options.strict, modules, alternative=alternative)
+        engine = self.engine(stage, options.strict, modules, alternatives=alternatives)
         if not engine.rules:
             return [partial(replace, m, stage=stage) for m in modules]
         batch = self.batch(modules, stage, options, without, engine)
