@@ -2196,6 +2196,11 @@ GEN_DEVICE X of_chunk(const array<X, Count>& x, int chunk)
 {
     return x[chunk];
 }
+template <int Stride, int Vector, class I, class L>
+GEN_DEVICE bool of_chunk(const limited<Stride, Vector, I, L>& x, int chunk)
+{
+    return x[chunk];
+}
 
 /// Size elements in chunks of Vector: chunk j begins at p[places[j]].
 template <int Size, int Vector, class T, class P>

@@ -1408,6 +1408,31 @@ LARGE = {
         y = @param:y -> half{4000, 4096}
         z = dot(x, y)
         @return(z)""",
+    "copied_windows": """
+        x = @param:x -> half{32, 512, 7, 7}
+        w = @param:w -> half{512, 512, 3, 3}
+        z = convolution[padding={1, 1}](x, w)
+        @return(z)""",
+    "copied_windows_of_phases": """
+        x = @param:x -> half{32, 256, 14, 14}
+        w = @param:w -> half{256, 256, 3, 3}
+        z = convolution_backwards_data[padding={1, 1}, stride={2, 2}, output_padding={1, 1}](x, w)
+        @return(z)""",
+    "copied_windows_of_floats": """
+        x = @param:x -> float{32, 512, 7, 7}
+        w = @param:w -> float{512, 512, 3, 3}
+        z = convolution[padding={1, 1}](x, w)
+        @return(z)""",
+    "copied_windows_of_phases_of_floats": """
+        x = @param:x -> float{32, 256, 14, 14}
+        w = @param:w -> float{256, 256, 3, 3}
+        z = convolution_backwards_data[padding={1, 1}, stride={2, 2}, output_padding={1, 1}](x, w)
+        @return(z)""",
+    "copied_bytes": """
+        x = @param:x -> int8{4096, 1024}
+        y = @param:y -> int8{1024, 4096}
+        z = quant_dot(x, y)
+        @return(z)""",
     "columns_by_residue": """
         x = @param:x -> half{8192, 50257}
         f = convert[target_type=float](x)
