@@ -80,7 +80,7 @@ class FusionGraph:
         boundary = {part: library.boundary(part).name for part in ("input", "constant")}
         self.free = [n.op == boundary["constant"] and not isinstance(n.attribute("value"), tuple) for n in self.nodes]
         self.given = [n.op in boundary.values() for n in self.nodes]
-        self.kept_apart = [library.operator(n.op).decl.role_parts == ("stored",) for n in self.nodes]
+        self.kept_apart = [library.operator(n.op).decl.role_parts == ("apart",) for n in self.nodes]
         self.spaces: list[IterationSpace] = []
         self.fold_space: dict[int, int] = {}
         self.products: set[int] = set()

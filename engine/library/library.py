@@ -56,7 +56,7 @@ ROLES = {
 
 
 PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "pointwise": (("stored",),),
+    "pointwise": (("apart",),),
     "spread": (("operand",),),
     "fold": (("operand",), ("operand", "in_place"), ("in_place", "attribute")),
     "index_map": (("operand",), ("scattered", "in_order"), ("attribute",)),
