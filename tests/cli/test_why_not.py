@@ -182,7 +182,8 @@ def test_both_say_the_same_where_programs_are_cut(genrw: Command, tmp_path: Path
     out = genrw("rules", "cover", tmp_path / "a.gen", "--json").out
     fired = {entry["name"]: entry["fired"] for entry in json.loads(out) if entry["stage"] == "fuse"}
     assert fired["sum_of_widened_products"]
-    names = Random(0).sample(sorted(fired), 6)
+    of_programs = [name for name in sorted(fired) if not name.startswith("make_")]  # these are asked about operations
+    names = Random(0).sample(of_programs, 6)
     for name in {"sum_of_widened_products", "sum_of_products", *names}:
         told = genrw("rules", "why-not", name, tmp_path / "a.gen").out
         assert ("applies; `genrw explain`" in told) == fired[name], told
