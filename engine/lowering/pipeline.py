@@ -13,7 +13,7 @@ from genrw.engine.egraph.extract import Extractor, written_nodes
 from genrw.engine.egraph.guard_evaluation import RuleUse
 from genrw.engine.egraph.relevance import relevant_rules
 from genrw.engine.egraph.stage import EGraphSnapshot, StageEngine
-from genrw.engine.fusion.alternatives import PlannedKernel, planned_kernels, rewritten
+from genrw.engine.fusion.alternatives import planned_kernels, rewritten
 from genrw.engine.fusion.compute_locations import OperandLocations, Places
 from genrw.engine.fusion.graph import PlanCosts
 from genrw.engine.fusion.search import Plan
@@ -374,7 +374,7 @@ class Pipeline:
             ]
             for fused in plans
         ]
-        distinct = {kernel.key: kernel for planned in kernels for kernel in planned}
+        distinct = {kernel.key: kernel.module for planned in kernels for kernel in planned}
         if not distinct:
             return list(modules)
         tried = Trace()
@@ -400,10 +400,10 @@ class Pipeline:
             self._alternatives[asked] = tuple(n for n, rules in able.items() if any(rule.alternative for rule in rules))
         return self._alternatives[asked]
 
-    def _cheaper(self, kernels: Mapping[Any, PlannedKernel], options: Options, trace: Trace) -> dict[Any, Module]:
+    def _cheaper(self, kernels: Mapping[Any, Module], options: Options, trace: Trace) -> dict[Any, Module]:
         """Of kernels at the fusing stage, by key, those that alternatives are better than: what the best of these makes of
         them."""
-        named = {key: replace(kernel.module, name=f"alternative{n}") for n, (key, kernel) in enumerate(kernels.items())}
+        named = {key: replace(module, name=f"alternative{n}") for n, (key, module) in enumerate(kernels.items())}
         made = self._made_of(named, options, trace)
         if not made:
             return {}
@@ -412,9 +412,10 @@ class Pipeline:
         parts = [list(fused.unit.kernels) for fused in plans]
         changed = list(dict.fromkeys(key for key, _ in made))
         times = self._predicted([[named[key]] for key in changed] + parts, options)
-        least = {key: _WORTH * old for key, old in zip(changed, times, strict=False)}
+        before, after = times[: len(changed)], times[len(changed) :]
+        least = {key: _WORTH * old for key, old in zip(changed, before, strict=True)}
         best: dict[Any, Module] = {}
-        for (key, module), new in zip(made, times[len(changed) :], strict=True):
+        for (key, module), new in zip(made, after, strict=True):
             if new < least[key]:
                 least[key], best[key] = new, module
         return best

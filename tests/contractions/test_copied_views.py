@@ -6,7 +6,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from cases import Case, case, whole
+from cases import Case, case, listed, whole
 from references import backwards_data, backwards_weights, convolution, dot
 from support import load
 
@@ -14,6 +14,7 @@ from genrw.codegen.runtime.devices import HostDevice
 from genrw.engine.ir.nodes import Module
 from genrw.engine.lowering import pipeline
 from genrw.engine.lowering.pipeline import Pipeline
+from genrw.program import Program
 
 COPYING = ("windows_of_copies", "bytes_along_the_depth")
 TARGETS = ("sm_90", "gfx942")
@@ -39,9 +40,8 @@ def forward(dtype: str, lens: tuple[int, ...], window: tuple[int, ...], **moves:
         moves.get(n, d) for n, d in (("padding", (0,) * len(lens)), ("stride", ones), ("dilation", ones))
     )
     result = convolution(x, w, padding, stride, dilation, 1)
-    name = "quant_convolution" if dtype == "int8" else "convolution"
-    call = f"{name}[padding={_list(padding)}, stride={_list(stride)}, dilation={_list(dilation)}](x, w)"
-    return case({"x": (dtype, x), "w": (dtype, w)}, call, result, "int32" if dtype == "int8" else dtype)
+    call = f"convolution[padding={listed(padding)}, stride={listed(stride)}, dilation={listed(dilation)}](x, w)"
+    return case({"x": (dtype, x), "w": (dtype, w)}, call, result, dtype)
 
 
 def data(dtype: str, stride: int) -> Case:
@@ -68,8 +68,13 @@ def of_bytes(m: int, k: int, n: int) -> Case:
     return case({"x": ("int8", x), "y": ("int8", y)}, "quant_dot(x, y)", dot(x, y), "int32")
 
 
-def _list(numbers: tuple[int, ...]) -> str:
-    return f"{{{', '.join(map(str, numbers))}}}"
+def check(program: Program, made: Case) -> None:
+    """At every stage that is left, and as kernels on the CPU."""
+    for _stage, lowered in program.remaining_stages():
+        made.check(lowered.run(made.inputs, "interpret")["z"])
+    run = HostDevice().load(program, program.kernels())
+    for order in (0, 1):
+        made.check(run(made.inputs, threads=1, order=order)["z"])
 
 
 WINDOWS = {
@@ -92,16 +97,12 @@ def test_windows_of_copies(name: str, target: str) -> None:
     made = WINDOWS[name]
     program = load(made.text, target)
     fused = program.lower("fuse")
-    stored = [k for k, module in enumerate(fused.modules) if any(node.op == "stored" for node in module.nodes)]
+    stored = [m for m in fused.modules if any(node.op == "stored" for node in m.nodes)]
     contracted = [m for m in fused.modules if any(node.op == "contraction" for node in m.nodes)]
     assert stored, fused
     assert len(contracted) == 1
     assert all(p.op == "param" for p in contracted[0].parameters)
-    for _stage, lowered in program.remaining_stages():
-        made.check(lowered.run(made.inputs, "interpret")["z"])
-    run = HostDevice().load(program, program.kernels())
-    for order in (0, 1):
-        made.check(run(made.inputs, threads=1, order=order)["z"])
+    check(program, made)
 
 
 @pytest.mark.parametrize(("m", "k", "n"), [(64, 128, 128), (33, 80, 48), (17, 77, 35)])
@@ -109,11 +110,7 @@ def test_bytes_along_the_depth(m: int, k: int, n: int) -> None:
     made = of_bytes(m, k, n)
     program = load(made.text, "sm_90")
     assert len(program.lower("fuse").modules) == 2
-    for _stage, lowered in program.remaining_stages():
-        made.check(lowered.run(made.inputs, "interpret")["z"])
-    run = HostDevice().load(program, program.kernels())
-    for order in (0, 1):
-        made.check(run(made.inputs, threads=1, order=order)["z"])
+    check(program, made)
 
 
 def test_channels_that_are_no_whole_accesses_are_not_copied() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import references
-from cases import Case, case, case_of_last, whole
+from cases import Case, case, case_of_last, listed, whole
 
 from genrw.program import Program
 
@@ -42,7 +42,7 @@ class Product:
                 inputs[f"{name}_turned"] = np.ascontiguousarray(value.swapaxes(-1, -2))
                 order = [*range(len(self.batch)), len(self.batch) + 1, len(self.batch)]
                 lines.append(f"{name}_turned = @param:{name}_turned -> {_type(dtype, inputs[f'{name}_turned'].shape)}")
-                lines.append(f"{name} = transpose[permutation={_list(order)}]({name}_turned)")
+                lines.append(f"{name} = transpose[permutation={listed(order)}]({name}_turned)")
             else:
                 inputs[name] = value
                 lines.append(f"{name} = @param:{name} -> {_type(dtype, value.shape)}")
@@ -76,7 +76,7 @@ class Convolution:
         inner, outer = self.channels
         x = whole(rng, dtype, (self.samples, self.group * inner, *self.size))
         w = whole(rng, dtype, (self.group * outer, inner, *self.window))
-        lists = f"padding={_list(self.padding)}, stride={_list(self.stride)}, dilation={_list(self.dilation)}"
+        lists = f"padding={listed(self.padding)}, stride={listed(self.stride)}, dilation={listed(self.dilation)}"
         result = references.convolution(x, w, self.padding, self.stride, self.dilation, self.group)
         call = f"{_named('convolution', dtype)}[{lists}, group={self.group}]"
         operands = {"x": (dtype, x), "w": (dtype, w)}
@@ -133,8 +133,4 @@ def _named(operator: str, dtype: str) -> str:
 
 
 def _type(dtype: str, lens: tuple[int, ...]) -> str:
-    return f"{dtype}{_list(lens)}"
-
-
-def _list(numbers: object) -> str:
-    return "{" + ", ".join(map(str, numbers)) + "}"  # type: ignore[call-overload]
+    return f"{dtype}{listed(lens)}"

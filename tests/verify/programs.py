@@ -1397,6 +1397,16 @@ SPLIT = {
 }
 """Reductions of so few rows that a GPU folds parts of them first, and one that is too small for that."""
 
+_FORWARD = """
+        x = @param:x -> {dtype}{{32, 512, 7, 7}}
+        w = @param:w -> {dtype}{{512, 512, 3, 3}}
+        z = convolution[padding={{1, 1}}](x, w)
+        @return(z)"""
+_IN_PHASES = """
+        x = @param:x -> {dtype}{{32, 256, 14, 14}}
+        w = @param:w -> {dtype}{{256, 256, 3, 3}}
+        z = convolution_backwards_data[padding={{1, 1}}, stride={{2, 2}}, output_padding={{1, 1}}](x, w)
+        @return(z)"""
 LARGE = {
     "split_contraction": """
         x = @param:x -> half{32, 4096}
@@ -1408,26 +1418,10 @@ LARGE = {
         y = @param:y -> half{4000, 4096}
         z = dot(x, y)
         @return(z)""",
-    "copied_windows": """
-        x = @param:x -> half{32, 512, 7, 7}
-        w = @param:w -> half{512, 512, 3, 3}
-        z = convolution[padding={1, 1}](x, w)
-        @return(z)""",
-    "copied_windows_of_phases": """
-        x = @param:x -> half{32, 256, 14, 14}
-        w = @param:w -> half{256, 256, 3, 3}
-        z = convolution_backwards_data[padding={1, 1}, stride={2, 2}, output_padding={1, 1}](x, w)
-        @return(z)""",
-    "copied_windows_of_floats": """
-        x = @param:x -> float{32, 512, 7, 7}
-        w = @param:w -> float{512, 512, 3, 3}
-        z = convolution[padding={1, 1}](x, w)
-        @return(z)""",
-    "copied_windows_of_phases_of_floats": """
-        x = @param:x -> float{32, 256, 14, 14}
-        w = @param:w -> float{256, 256, 3, 3}
-        z = convolution_backwards_data[padding={1, 1}, stride={2, 2}, output_padding={1, 1}](x, w)
-        @return(z)""",
+    "copied_windows": _FORWARD.format(dtype="half"),
+    "copied_windows_of_phases": _IN_PHASES.format(dtype="half"),
+    "copied_windows_of_floats": _FORWARD.format(dtype="float"),
+    "copied_windows_of_phases_of_floats": _IN_PHASES.format(dtype="float"),
     "copied_bytes": """
         x = @param:x -> int8{4096, 1024}
         y = @param:y -> int8{1024, 4096}
