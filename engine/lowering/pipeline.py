@@ -36,8 +36,10 @@ _SPARE = 1.25
 """An engine serves programs of the same stage that need less than it has, if it has no more than so many times as much: rules
 that never match cost little, an e-graph that is made anew a tenth of a second."""
 _EngineKey = tuple[str, frozenset[int], tuple[Encoded, ...]]
-_Asked = tuple[str, bool, frozenset[str], frozenset[str], Hashable]
+_Asked = tuple[str, bool, frozenset[str] | None, frozenset[str], Hashable]
 _LOWERED_KEPT = 1024
+NO_ALTERNATIVES: frozenset[str] = frozenset()
+"""Of rules that are alternatives, none."""
 _FURTHER = "_further"
 """How the name ends of what alternatives make of what another one made."""
 _WORTH = 0.9
@@ -173,7 +175,7 @@ class Pipeline:
         self._lowered: dict[Any, tuple[Unit, Trace]] = {}
         self._staged: dict[Any, tuple[Unit, Trace]] = {}
         self._answers: dict[tuple[str, bool], dict[Any, OperandLocations | None]] = {}
-        self._stage_rules: dict[tuple[str, bool, frozenset[str]], tuple[RuleDecl, ...]] = {}
+        self._stage_rules: dict[tuple[str, bool, frozenset[str] | None], tuple[RuleDecl, ...]] = {}
         self._alternatives: dict[tuple[bool, frozenset[str]], tuple[str, ...]] = {}
         if before is not None:
             self._take_over(before)
@@ -201,10 +203,10 @@ class Pipeline:
         return self.library.stages
 
     def engine(
-        self, stage: str, strict: bool, modules: Sequence[Module], *, alternatives: frozenset[str] = frozenset()
+        self, stage: str, strict: bool, modules: Sequence[Module], *, alternatives: frozenset[str] | None = None
     ) -> StageEngine:
-        """The engine of a stage for modules, with those rules that are `alternatives`; the ones used last are kept, and
-        serve all programs of the same rules."""
+        """The engine of a stage for modules, with those rules that are `alternatives`, None for all; the ones used last are
+        kept, and serve all programs of the same rules."""
         operators = frozenset(node.op for module in modules for node in module.nodes)
         present = program_arities(modules, self.library)
         asked = (stage, strict, alternatives, operators, present.key)
@@ -264,10 +266,11 @@ class Pipeline:
         found = [k for k in self._engines if k[0] == key[0] and not current.issuperset(k[2])]
         return max(found, key=lambda k: len(wanted.intersection(k[2])), default=None)
 
-    def _rules(self, stage: str, strict: bool, alternatives: frozenset[str] = frozenset()) -> tuple[RuleDecl, ...]:
+    def _rules(self, stage: str, strict: bool, alternatives: frozenset[str] | None = None) -> tuple[RuleDecl, ...]:
         key = (stage, strict, alternatives)
         if key not in self._stage_rules:
-            rules = [r for r in stage_rules(self.library, stage) if not r.alternative or r.name in alternatives]
+            every = stage_rules(self.library, stage)
+            rules = [r for r in every if not r.alternative or alternatives is None or r.name in alternatives]
             self._stage_rules[key] = tuple(r for r in rules if not strict or r.contract == "exact")
         return self._stage_rules[key]
 
@@ -331,7 +334,7 @@ class Pipeline:
     ) -> list[Unit]:
         fusing = stage == self.library.fusing_stage
         modules = [m for unit in units for m in unit.kernels]
-        kernels = iter(self.step(modules, stage, options, trace))
+        kernels = iter(self.step(modules, stage, options, trace, alternatives=NO_ALTERNATIVES))
         stepped = [self._regrouped(unit, kernels, options) for unit in units]
         return self._fused(stepped, names, options, trace) if fusing else stepped
 
@@ -466,7 +469,7 @@ class Pipeline:
 
     def _asked(self, modules: Sequence[Module], options: Options, trace: Trace) -> EGraphSnapshot:
         """What the rules of the fusing stage make of modules: questions about those of the same names."""
-        engine = self.engine(self.library.fusing_stage or "", options.strict, modules)
+        engine = self.engine(self.library.fusing_stage or "", options.strict, modules, alternatives=NO_ALTERNATIVES)
         graph = self._saturated(engine, modules, [self.context(m, options) for m in modules])
         trace.note(graph, modules)
         return graph
@@ -516,9 +519,9 @@ class Pipeline:
         options: Options,
         trace: Trace,
         *,
-        alternatives: frozenset[str] = frozenset(),
+        alternatives: frozenset[str] | None = None,
     ) -> list[Module]:
-        """Run one stage on a batch, with those rules that are `alternatives`."""
+        """Run one stage on a batch, with those rules that are `alternatives`, None for all."""
         return [lowered() for lowered in self._run(modules, stage, options, trace, alternatives=alternatives)]
 
     def step_without(
@@ -574,7 +577,7 @@ class Pipeline:
         options: Options,
         trace: Trace,
         without: Sequence[str] = (),
-        alternatives: frozenset[str] = frozenset(),
+        alternatives: frozenset[str] | None = None,
     ) -> list[Callable[[], Module]]:
         """Run a stage's rules on a batch; gives for each module what makes its result."""
         modules = [self.spaced(m, stage) for m in modules]

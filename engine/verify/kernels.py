@@ -257,8 +257,12 @@ class KernelTrial:
 
     def _forced(self, before: Module, options: Options) -> Iterator[Module]:
         """The kernel after the rule's stage, with the rule's side wherever there is one."""
+        modules = [self.pipeline.spaced(before, self.stage)]
+        # of rules that are alternatives another one may be taken: one that is looked at stands alone
+        alone = frozenset({self.rule.name}) if self.rule.alternative else None
         try:
-            batch = self.pipeline.batch([self.pipeline.spaced(before, self.stage)], self.stage, options)
+            engine = self.pipeline.engine(self.stage, options.strict, modules, alternatives=alone)
+            batch = self.pipeline.batch(modules, self.stage, options, engine=engine)
         except GenrwError:
             return
         graph, module = batch.graph, batch.modules[0]
