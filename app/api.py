@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from genrw.authoring.rulesets import load_library
 from genrw.engine.fusion.stage import SEARCH, plan_named
-from genrw.engine.lowering.pipeline import DEFAULT_POLICY, Options
+from genrw.engine.lowering.options import DEFAULT_POLICY, Options
 from genrw.grammar.diagnostics import error
 from genrw.grammar.read import read_text
 from genrw.grammar.source import Source

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from genrw.engine.fusion.stage import SEARCH, plan_named
-from genrw.engine.lowering.pipeline import DEFAULT_POLICY, Options
+from genrw.engine.lowering.options import DEFAULT_POLICY, Options
 from genrw.grammar.diagnostics import error
 
 _POLICY = "policy"

@@ -18,7 +18,7 @@ from genrw.api import load_source
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.library.library import Library
-from genrw.engine.lowering.pipeline import Options
+from genrw.engine.lowering.options import Options
 from genrw.engine.programs.space import space_record
 from genrw.measure.cases import BenchCase, suite
 from genrw.program import Program

@@ -13,7 +13,7 @@ from table import parser, report
 
 from genrw.api import load_source
 from genrw.codegen.runtime.amd import CodeObject, compile_amd
-from genrw.engine.lowering.pipeline import Options
+from genrw.engine.lowering.options import Options
 from genrw.measure.cases import suite
 
 HEADINGS = ("kernel", "vector", "integer", "share", "accesses", "shared", "16 bytes", "vgprs", "scratch")

@@ -20,7 +20,7 @@ from table import parser, report
 
 from genrw.api import load_source
 from genrw.codegen.runtime.devices import find_device
-from genrw.engine.lowering.pipeline import Options
+from genrw.engine.lowering.options import Options
 from genrw.grammar.diagnostics import GenrwError
 from genrw.measure.cases import RANDOM, BenchCase, suite
 from genrw.measure.random_cases import random_cases

@@ -26,7 +26,7 @@ from typing import Any
 
 from genrw.api import load_source
 from genrw.engine.ir.dtypes import DTYPES
-from genrw.engine.lowering.pipeline import Options
+from genrw.engine.lowering.options import Options
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.source import Source
 from genrw.measure.cases import SUITES, BenchCase, _filled, cases_in

@@ -16,7 +16,7 @@ from genrw.codegen.runtime.host_program import HostProgram
 from genrw.engine.interpret.compare import compare
 from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.library.library import Library
-from genrw.engine.lowering.pipeline import Options
+from genrw.engine.lowering.options import Options
 from genrw.grammar.source import Source
 from genrw.program import Program
 

@@ -26,7 +26,8 @@ from genrw.codegen.runtime.compilers import kernel_text
 from genrw.codegen.runtime.host_program import HostProgram
 from genrw.codegen.runtime.host_sequence import HostSequence
 from genrw.engine.ir.nodes import Unit
-from genrw.engine.lowering.pipeline import Options, Trace
+from genrw.engine.lowering.options import Options
+from genrw.engine.lowering.trace import Trace
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.source import Source
 from genrw.program import Program

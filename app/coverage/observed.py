@@ -18,8 +18,10 @@ from genrw.engine.ir.nodes import Module, Unit, unshared, walk
 from genrw.engine.ir.structure import structure_key, unit_key
 from genrw.engine.library.library import Library
 from genrw.engine.lint.examples import example_graphs
-from genrw.engine.lowering.pipeline import Options, Pipeline, Trace
+from genrw.engine.lowering.options import Options
+from genrw.engine.lowering.pipeline import Pipeline
 from genrw.engine.lowering.program import StagedProgram
+from genrw.engine.lowering.trace import Trace
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.rw_tree import RuleDecl
 

@@ -29,7 +29,7 @@ from genrw.codegen.runtime.gpu import Memory
 from genrw.codegen.runtime.gpu_runtime import GpuRuntime
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module
-from genrw.engine.lowering.pipeline import Options
+from genrw.engine.lowering.options import Options
 from genrw.engine.programs.space import space_record
 from genrw.grammar.diagnostics import GenrwError
 from genrw.measure.cases import BenchCase

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from genrw.api import load_source
-from genrw.engine.lowering.pipeline import Options
+from genrw.engine.lowering.options import Options
 from genrw.measure.cases import BenchCase
 from genrw.measure.counterparts import Counterparts, Function
 from genrw.program import Program

@@ -12,7 +12,7 @@ import numpy as np
 from genrw.engine.ir.nodes import Unit
 from genrw.engine.library.context import EMPTY
 from genrw.engine.library.library import Library
-from genrw.engine.lowering.pipeline import Options
+from genrw.engine.lowering.options import Options
 from genrw.engine.programs.array_files import Array, array_bytes, read_any_array
 from genrw.engine.programs.text import unit_text
 from genrw.grammar.diagnostics import error

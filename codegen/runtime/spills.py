@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.hip.program import print_program
 from genrw.engine.ir.nodes import Module
-from genrw.engine.lowering.pipeline import Preferences
+from genrw.engine.lowering.options import Preferences
 from genrw.engine.lowering.program import StagedProgram
 
 _LIMIT = "lane_scratch_bytes"

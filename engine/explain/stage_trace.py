@@ -13,7 +13,8 @@ from genrw.engine.explain.derivation import Step, derivation
 from genrw.engine.explain.terms import Term
 from genrw.engine.ir.nodes import Module, Node, walk
 from genrw.engine.ir.types import EFFECT
-from genrw.engine.lowering.pipeline import NO_ALTERNATIVES, Batch, Options, Pipeline
+from genrw.engine.lowering.options import Options
+from genrw.engine.lowering.pipeline import NO_ALTERNATIVES, Batch, Pipeline
 from genrw.grammar.diagnostics import GenrwError
 
 
@@ -44,8 +45,7 @@ class Study:
 def study(pipeline: Pipeline, module: Module, stage: str, options: Options) -> Study:
     """Look at what a stage's rules, of a pipeline that records, make of a module."""
     module = replace(pipeline.spaced(module, stage), target=options.target)
-    engine = pipeline.engine(stage, options.strict, [module], alternatives=NO_ALTERNATIVES)
-    batch = pipeline.batch([module], stage, options, engine=engine)
+    batch = pipeline.batch([module], stage, options, alternatives=NO_ALTERNATIVES)
     chosen = batch.extractor.chosen(module, batch.names)
     first, found = derivation(batch.graph, module, chosen.program, pipeline.library)
     builder = _Builder(pipeline, batch, stage)

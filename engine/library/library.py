@@ -452,10 +452,22 @@ class Library:
             return Record.of({**self.schedule_defaults, **schedule}, absent)
         return EMPTY if absent is None else Record.of({}, absent)
 
+    @cached_property
+    def scheduling_stage(self) -> str | None:
+        """The stage at which kernels get their schedules; None without any."""
+        chosen = [self.stages.index(s) for op in self.kernel_operators for s in op.decl.stages if s in self.stages]
+        return self.stages[max(chosen)] if chosen else None
+
+    @property
+    def schedules_follow_fusing(self) -> bool:
+        """Do kernels get their schedules as soon as programs are cut into them?"""
+        following = dict(zip(self.stages, self.stages[1:], strict=False))
+        return self.scheduling_stage is not None and following.get(self.fusing_stage or "") == self.scheduling_stage
+
     def is_scheduled(self, stage: str) -> bool:
         """Do programs at a stage have a schedule?"""
-        chosen = [self.stages.index(s) for op in self.kernel_operators for s in op.decl.stages if s in self.stages]
-        return stage in self.stages and bool(chosen) and self.stages.index(stage) >= max(chosen)
+        first = self.scheduling_stage
+        return stage in self.stages and first is not None and self.stages.index(stage) >= self.stages.index(first)
 
     @cached_property
     def context_stages(self) -> dict[str, tuple[str, ...]]:

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from genrw.engine.egraph.encode import Encoded
 from genrw.engine.egraph.encodings import Encodings
 from genrw.engine.egraph.extract import Extractor, written_nodes
-from genrw.engine.egraph.guard_evaluation import RuleUse
 from genrw.engine.egraph.relevance import relevant_rules
 from genrw.engine.egraph.stage import EGraphSnapshot, StageEngine
-from genrw.engine.fusion.alternatives import planned_kernels, rewritten
 from genrw.engine.fusion.compute_locations import OperandLocations, Places
-from genrw.engine.fusion.graph import PlanCosts
-from genrw.engine.fusion.search import Plan
-from genrw.engine.fusion.stage import SEARCH, Fused, fuse
-from genrw.engine.ir.enode import ENode
+from genrw.engine.fusion.stage import Fused, fuse
 from genrw.engine.ir.nodes import Module, Node, Unit, unshared, walk
 from genrw.engine.ir.structure import nameless_key, unit_key
 from genrw.engine.library.arities import Arities, program_arities, term_arities
 from genrw.engine.library.library import Library
+from genrw.engine.lowering.alternatives import Alternatives
 from genrw.engine.lowering.garbage import uncollected
+from genrw.engine.lowering.options import Options
+from genrw.engine.lowering.schedules import RatedKernel, own_options, rated_kernel, scheduled
+from genrw.engine.lowering.trace import Trace
 from genrw.engine.programs.signature import parameter_names
 from genrw.engine.programs.space import space_record, with_space
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.moved import told_again
 from genrw.grammar.rw_tree import RuleDecl
 
-DEFAULT_POLICY = "cost"
 _ENGINES_KEPT = 64
 _SPARE = 1.25
 """An engine serves programs of the same stage that need less than it has, if it has no more than so many times as much: rules
@@ -40,102 +38,6 @@ _Asked = tuple[str, bool, frozenset[str] | None, frozenset[str], Hashable]
 _LOWERED_KEPT = 1024
 NO_ALTERNATIVES: frozenset[str] = frozenset()
 """Of rules that are alternatives, none."""
-_FURTHER = "_further"
-"""How the name ends of what alternatives make of what another one made."""
-_WORTH = 0.9
-"""The share of a kernel's predicted time that its alternative has to stay below: predictions are hardly better."""
-
-
-class Preferences(Protocol):
-    """Schedules to take in place of the cheapest. `key` tells preferences apart."""
-
-    @property
-    def key(self) -> Hashable: ...
-
-    def schedule(self, module: Module) -> Mapping[str, Any] | None:
-        """The schedule of a kernel, None where none is preferred."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a call asks for besides the program: target, only exact rules, pinned schedule entries, policy, how kernels
-    are formed, and what is preferred where nothing is pinned."""
-
-    target: str
-    strict: bool = False
-    schedule: Mapping[str, Any] = field(default_factory=dict)
-    policy: str = DEFAULT_POLICY
-    plan: str = SEARCH
-    preferences: Preferences | None = field(default=None, compare=False)
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """What tells calls apart."""
-        preferred = self.preferences.key if self.preferences is not None else None
-        pinned = tuple(sorted(self.schedule.items()))
-        return (self.target, self.strict, pinned, self.policy, self.plan, preferred)
-
-
-@dataclass
-class Trace:
-    """What lowering did: how guards decided, the modules in which rules made a value of the result, the schedules rated,
-    the plans by which programs were cut into kernels.
-
-    Of watched rules also the modules in which they fired, the seconds that they took, and how many terms they made.
-    Rules go by key, modules by name.
-    """
-
-    uses: dict[str, RuleUse] = field(default_factory=dict)
-    fired: dict[str, set[str]] = field(default_factory=dict)
-    survived: dict[str, set[str]] = field(default_factory=dict)
-    schedules: dict[str, list[tuple[float, Mapping[str, Any], tuple[str, ...]]]] = field(default_factory=dict)
-    plans: dict[str, Plan] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-    grown: dict[str, int] = field(default_factory=dict)
-
-    def add(self, other: Trace) -> None:
-        """Take over what another call noted."""
-        self._count(other.uses)
-        self._weigh(other.seconds, other.grown)
-        for mine, theirs in ((self.fired, other.fired), (self.survived, other.survived)):
-            for key, names in theirs.items():
-                mine.setdefault(key, set()).update(names)
-        self.schedules |= other.schedules
-        self.plans |= other.plans
-
-    def note(self, graph: EGraphSnapshot, modules: Sequence[Module]) -> None:
-        """Note what the rules of a stage did."""
-        self._count(graph.answered.uses)
-        self._weigh(graph.answered.seconds, graph.growth() if graph.answered.seconds else {})
-        for key, numbers in graph.fired.items():
-            self.fired.setdefault(key, set()).update(modules[i].name for i in numbers)
-
-    def note_survivors(self, keys: Iterable[str], module: Module) -> None:
-        """Note the rules that made a value of a module's result."""
-        for key in keys:
-            self.survived.setdefault(key, set()).add(module.name)
-
-    def take_over(self, tried: Trace, names: Iterable[str], name: str) -> None:
-        """Take over what was noted of an attempt's modules, as that of the program that they became a part of."""
-        wanted = set(names)
-        self._count(tried.uses)
-        self._weigh(tried.seconds, tried.grown)
-        for mine, theirs in ((self.fired, tried.fired), (self.survived, tried.survived)):
-            for key, found in theirs.items():
-                if found & wanted:
-                    mine.setdefault(key, set()).add(name)
-
-    def _weigh(self, seconds: Mapping[str, float], grown: Mapping[str, int]) -> None:
-        for key, spent in seconds.items():
-            self.seconds[key] = self.seconds.get(key, 0.0) + spent
-        for key, count in grown.items():
-            self.grown[key] = self.grown.get(key, 0) + count
-
-    def _count(self, uses: Mapping[str, RuleUse]) -> None:
-        for key, use in uses.items():
-            total = self.uses.setdefault(key, RuleUse())
-            total.taken += use.taken
-            total.refused += use.refused
 
 
 @dataclass(frozen=True)
@@ -176,7 +78,8 @@ class Pipeline:
         self._staged: dict[Any, tuple[Unit, Trace]] = {}
         self._answers: dict[tuple[str, bool], dict[Any, OperandLocations | None]] = {}
         self._stage_rules: dict[tuple[str, bool, frozenset[str] | None], tuple[RuleDecl, ...]] = {}
-        self._alternatives: dict[tuple[bool, frozenset[str]], tuple[str, ...]] = {}
+        self._rated: dict[Any, RatedKernel] = {}
+        self._alternatives = Alternatives(self)
         if before is not None:
             self._take_over(before)
 
@@ -193,7 +96,7 @@ class Pipeline:
 
     def _same_rules(self, before: Pipeline, stage: str) -> bool:
         """Has a stage the same rules as before, with the same encodings?"""
-        some, others = self._rules(stage, False), before._rules(stage, False)
+        some, others = self.rules(stage, False), before.rules(stage, False)
         return len(some) == len(others) and all(
             self._encodings.origin(a) is before._encodings.origin(b) for a, b in zip(some, others, strict=True)
         )
@@ -213,7 +116,7 @@ class Pipeline:
         key = self._engine_keys.get(asked)
         engine = self._engines.pop(key, None) if key is not None else None
         if key is None or engine is None:
-            possible = self._rules(stage, strict, alternatives)
+            possible = self.rules(stage, strict, alternatives)
             key, rules, reachable = self._needed(possible, stage, operators, present)
             key = self._serving(key, possible)
             self._engine_keys[asked] = key
@@ -266,7 +169,8 @@ class Pipeline:
         found = [k for k in self._engines if k[0] == key[0] and not current.issuperset(k[2])]
         return max(found, key=lambda k: len(wanted.intersection(k[2])), default=None)
 
-    def _rules(self, stage: str, strict: bool, alternatives: frozenset[str] | None = None) -> tuple[RuleDecl, ...]:
+    def rules(self, stage: str, strict: bool, alternatives: frozenset[str] | None = None) -> tuple[RuleDecl, ...]:
+        """The rules that run at a stage; of those that are alternatives the given ones, None for all."""
         key = (stage, strict, alternatives)
         if key not in self._stage_rules:
             every = stage_rules(self.library, stage)
@@ -290,7 +194,7 @@ class Pipeline:
         found = [self._lowered[key] for key in keys]
         _forget(self._lowered)
         if trace is not None:
-            _add_all(trace, found)
+            trace.add_all(made for _, made in found)
         return [unit for unit, _ in found]
 
     def _lower(
@@ -326,7 +230,7 @@ class Pipeline:
             self._staged.update((key, (unit, made)) for key, unit in zip(new, done, strict=True))
         found = [self._staged[key] for key in keys]
         _forget(self._staged)
-        _add_all(trace, found)
+        trace.add_all(made for _, made in found)
         return [unit for unit, _ in found]
 
     def _run_stage(
@@ -334,7 +238,10 @@ class Pipeline:
     ) -> list[Unit]:
         fusing = stage == self.library.fusing_stage
         modules = [m for unit in units for m in unit.kernels]
-        kernels = iter(self.step(modules, stage, options, trace, alternatives=NO_ALTERNATIVES))
+        if stage == self.library.scheduling_stage:
+            kernels = iter(self._scheduled(modules, options, trace))
+        else:
+            kernels = iter(self.step(modules, stage, options, trace, alternatives=NO_ALTERNATIVES))
         stepped = [self._regrouped(unit, kernels, options) for unit in units]
         return self._fused(stepped, names, options, trace) if fusing else stepped
 
@@ -350,11 +257,10 @@ class Pipeline:
         """Programs cut into kernels; those that are no tensor programs any more stay as they are."""
         result = self.library.boundary("result").name
         modules = [module for unit in units for module in unit.kernels if module.root.op == result]
-        places = self._places(options, trace)
-        plans = list(fuse(modules, self.library, places, names, options.plan))
-        better = self._better(plans, modules, options, trace)
+        plans = self.cut(modules, names, options, trace)
+        better = self._alternatives.better(plans, modules, options, trace)
         changed = [k for k, module in enumerate(better) if module is not modules[k]]
-        again = fuse([better[k] for k in changed], self.library, places, names, options.plan)
+        again = self.cut([better[k] for k in changed], names, options, trace)
         for k, fused in zip(changed, again, strict=True):
             plans[k] = fused
         found = dict(zip(map(id, modules), plans, strict=True))
@@ -363,109 +269,11 @@ class Pipeline:
             trace.note_survivors(found[id(module)].rules, module)
         return [found[id(unit.kernels[0])].unit if id(unit.kernels[0]) in found else unit for unit in units]
 
-    # ---- alternatives to kernels
-
-    def _better(
-        self, plans: Sequence[Fused], modules: Sequence[Module], options: Options, trace: Trace
-    ) -> list[Module]:
-        """The programs, with alternatives in place of kernels where these are predicted to take less time."""
-        kernels = [
-            [
-                kernel
-                for kernel in planned_kernels(fused.plan, self.library)
-                if self._alternatives_of(kernel.module, options)
-            ]
-            for fused in plans
-        ]
-        distinct = {kernel.key: kernel.module for planned in kernels for kernel in planned}
-        if not distinct:
-            return list(modules)
-        tried = Trace()
-        others = self._cheaper(distinct, options, tried)
-        better = list(modules)
-        for k, planned in enumerate(kernels):
-            taken = [others[kernel.key] for kernel in planned if kernel.key in others]
-            if taken:
-                better[k] = rewritten(plans[k].plan, planned, others)
-                names = [name for m in taken for name in (m.name, m.name.removesuffix(_FURTHER))]
-                trace.take_over(tried, names, modules[k].name)
-        return better
-
-    def _alternatives_of(self, kernel: Module, options: Options) -> tuple[str, ...]:
-        """The rules that are alternatives and could apply to a kernel."""
-        operators = frozenset(node.op for node in kernel.nodes)
-        asked = (options.strict, operators)
-        if asked not in self._alternatives:
-            stage = self.library.fusing_stage or ""
-            names = [rule.name for rule in stage_rules(self.library, stage) if rule.alternative]
-            possible = {name: self._rules(stage, options.strict, frozenset({name})) for name in names}
-            able = {n: relevant_rules(self.library, rules, operators)[0] for n, rules in possible.items()}
-            self._alternatives[asked] = tuple(n for n, rules in able.items() if any(rule.alternative for rule in rules))
-        return self._alternatives[asked]
-
-    def _cheaper(self, kernels: Mapping[Any, Module], options: Options, trace: Trace) -> dict[Any, Module]:
-        """Of kernels at the fusing stage, by key, those that alternatives are better than: what the best of these makes of
-        them."""
-        named = {key: replace(module, name=f"alternative{n}") for n, (key, module) in enumerate(kernels.items())}
-        made = self._made_of(named, options, trace)
-        if not made:
-            return {}
-        places = self._places(options, trace)
-        plans = fuse([module for _, module in made], self.library, places, (), options.plan)
-        parts = [list(fused.unit.kernels) for fused in plans]
-        changed = list(dict.fromkeys(key for key, _ in made))
-        times = self._predicted([[named[key]] for key in changed] + parts, options)
-        before, after = times[: len(changed)], times[len(changed) :]
-        least = {key: _WORTH * old for key, old in zip(changed, before, strict=True)}
-        best: dict[Any, Module] = {}
-        for (key, module), new in zip(made, after, strict=True):
-            if new < least[key]:
-                least[key], best[key] = new, module
-        return best
-
-    def _made_of(self, kernels: Mapping[Any, Module], options: Options, trace: Trace) -> list[tuple[Any, Module]]:
-        """What alternatives make of kernels, by key. If several apply, each is tried by itself, and then all others on what it
-        made."""
-        able = frozenset(rule for kernel in kernels.values() for rule in self._alternatives_of(kernel, options))
-        noted = Trace()
-        together = self._tried(able, kernels, options, noted)
-        applied = [rule for rule in able if rule not in noted.uses or noted.uses[rule].taken]
-        if len(applied) < 2:
-            trace.add(noted)
-            return list(together.items())
-        made: list[tuple[Any, Module]] = []
-        for rule in sorted(applied):
-            named = {k: replace(module, name=f"{module.name}_{rule}") for k, module in kernels.items()}
-            alone = self._tried(frozenset({rule}), named, options, trace)
-            further = {k: replace(module, name=module.name + _FURTHER) for k, module in alone.items()}
-            made += [*alone.items(), *self._tried(frozenset(applied) - {rule}, further, options, trace).items()]
-        return made
-
-    def _tried(
-        self, rules: frozenset[str], kernels: Mapping[Any, Module], options: Options, trace: Trace
-    ) -> dict[Any, Module]:
-        """What alternatives make of kernels that they change, by key."""
-        if not kernels:
-            return {}
-        modules = unshared(kernels.values())
-        made = self.step(modules, self.library.fusing_stage or "", options, trace, alternatives=rules)
-        changed = zip(kernels.items(), made, strict=True)
-        return {key: new for (key, old), new in changed if nameless_key(new) != nameless_key(old)}
-
-    def _predicted(self, programs: Sequence[Sequence[Module]], options: Options) -> list[float]:
-        """The microseconds that the kernels of each program take with their cheapest schedules; 0 without schedules."""
-        following = self.stages[self.index(self.library.fusing_stage or "") + 1]
-        kernels = unshared(self.spaced(module, following) for modules in programs for module in modules)
-        batch = self.batch(kernels, following, options)
-        costs = [min((cost for cost, _ in self._kernels(batch.extractor, m)), default=0.0) for m in kernels]
-        launch = PlanCosts.of(self.library.target(options.target).values).launch
-        each = iter(costs)
-        return [sum(launch + next(each) for _ in modules) for modules in programs]
-
-    def _places(self, options: Options, trace: Trace) -> Places:
-        """What the rules say of where kernels make values."""
+    def cut(self, modules: Sequence[Module], names: Iterable[str], options: Options, trace: Trace) -> list[Fused]:
+        """Programs cut into kernels, named apart from the modules `names`: where kernels make values the rules say."""
         answers = self._answers.setdefault((options.target, options.strict), {})
-        return Places(self.library, options.target, lambda asked: self._asked(asked, options, trace), answers)
+        places = Places(self.library, options.target, lambda asked: self._asked(asked, options, trace), answers)
+        return list(fuse(modules, self.library, places, names, options.plan))
 
     def _asked(self, modules: Sequence[Module], options: Options, trace: Trace) -> EGraphSnapshot:
         """What the rules of the fusing stage make of modules: questions about those of the same names."""
@@ -473,6 +281,40 @@ class Pipeline:
         graph = self._saturated(engine, modules, [self.context(m, options) for m in modules])
         trace.note(graph, modules)
         return graph
+
+    # ---- schedules
+
+    def _scheduled(self, modules: Sequence[Module], options: Options, trace: Trace) -> list[Module]:
+        """Kernels with their schedules; what can have none is taken through the stage as through any other."""
+        stage = self.library.scheduling_stage or ""
+        rated = self.rated(modules, options)
+        plain = [module for module, kernel in zip(modules, rated, strict=True) if not kernel.schedules]
+        stepped = iter(self.step(plain, stage, options, trace, alternatives=NO_ALTERNATIVES))
+        parts = [(k, m.name) for m, k in zip(modules, rated, strict=True) if k.schedules]
+        for noted in {id(kernel.noted): kernel.noted for kernel, _ in parts}.values():
+            trace.take_over(noted, [(kernel.name, name) for kernel, name in parts if kernel.noted is noted])
+        return [
+            replace(scheduled(self.spaced(module, stage), kernel, self.library, own, trace), stage=stage)
+            if kernel.schedules
+            else next(stepped)
+            for module, kernel, own in zip(modules, rated, own_options(rated, options), strict=True)
+        ]
+
+    def rated(self, kernels: Sequence[Module], options: Options) -> list[RatedKernel]:
+        """The schedules of kernels at the stage before they get them. Those of the same structure are remembered."""
+        stage = self.library.scheduling_stage or ""
+        modules = [self.spaced(kernel, stage) for kernel in kernels]
+        keys = [_rating_key(module, options) for module in modules]
+        new = {key: module for key, module in zip(keys, modules, strict=True) if key not in self._rated}
+        if new:
+            batch, noted = self.batch(list(new.values()), stage, options, alternatives=NO_ALTERNATIVES), Trace()
+            noted.note(batch.graph, batch.modules)
+            self._rated.update(
+                (key, rated_kernel(self.library, batch.extractor, module, noted)) for key, module in new.items()
+            )
+        found = [self._rated[key] for key in keys]
+        _forget(self._rated)
+        return found
 
     def index(self, stage: str) -> int:
         """The place of a stage in the pipeline; GenrwError if there is none of that name."""
@@ -524,6 +366,20 @@ class Pipeline:
         """Run one stage on a batch, with those rules that are `alternatives`, None for all."""
         return [lowered() for lowered in self._run(modules, stage, options, trace, alternatives=alternatives)]
 
+    def makers(
+        self,
+        modules: Sequence[Module],
+        stage: str,
+        options: Options,
+        trace: Trace,
+        *,
+        alternatives: frozenset[str] | None = None,
+    ) -> set[str]:
+        """The names of the rules that make something of modules, as a stage takes them."""
+        graph = self.batch(modules, stage, options, alternatives=alternatives).graph
+        trace.note(graph, modules)
+        return {graph.rules[rule].partition("/")[0] for rules in graph.why.values() for rule in rules}
+
     def step_without(
         self, modules: Sequence[Module], stage: str, options: Options, without: Sequence[str]
     ) -> list[Module | None]:
@@ -543,14 +399,21 @@ class Pipeline:
         stage: str,
         options: Options,
         without: Sequence[str] = (),
-        engine: StageEngine | None = None,
+        *,
+        alternatives: frozenset[str] | None = None,
     ) -> Batch:
-        """The e-graph of modules, as a stage takes them, after all its rules; `engine` is theirs, if it is known."""
+        """The e-graph of modules, as a stage takes them, after its rules: of those that are `alternatives` the given ones,
+        None for all."""
+        engine = self.engine(stage, options.strict, modules, alternatives=alternatives)
+        return self._batch(engine, modules, options, without)
+
+    def _batch(
+        self, engine: StageEngine, modules: Sequence[Module], options: Options, without: Sequence[str] = ()
+    ) -> Batch:
         contexts = [self.context(m, options) for m in modules]
-        engine = engine or self.engine(stage, options.strict, modules)
         graph = self._saturated(engine, modules, contexts, without)
         names = written_nodes(graph, modules, self.library)
-        return Batch(modules, contexts, Extractor(self.library, stage, graph, modules), names)
+        return Batch(modules, contexts, Extractor(self.library, engine.stage, graph, modules), names)
 
     def _saturated(
         self,
@@ -584,37 +447,16 @@ class Pipeline:
         engine = self.engine(stage, options.strict, modules, alternatives=alternatives)
         if not engine.rules:
             return [partial(replace, m, stage=stage) for m in modules]
-        batch = self.batch(modules, stage, options, without, engine)
+        batch = self._batch(engine, modules, options, without)
         trace.note(batch.graph, batch.modules)
         extractor, names = batch.extractor, batch.names
-        pinned = self._pinned(batch.modules, extractor, options)
+        rated = [rated_kernel(self.library, extractor, module, trace) for module in batch.modules]
         return [
-            partial(self._finish, module, stage, extractor, context, names, own, trace)
-            for module, context, own in zip(batch.modules, batch.contexts, pinned, strict=True)
+            partial(self._finish, module, stage, extractor, context, names, kernel, own, trace)
+            for module, context, kernel, own in zip(
+                batch.modules, batch.contexts, rated, own_options(rated, options), strict=True
+            )
         ]
-
-    def _pinned(self, modules: Sequence[Module], extractor: Extractor, options: Options) -> list[Options]:
-        """The options of each module of a batch. The call's schedule holds for those that can have it; if none can, for
-        all, and that is an error."""
-        wanted = options.schedule.items()
-        able = (
-            [
-                any(
-                    wanted <= dict(extractor.graph.interner.attributes(n.attributes)).items()
-                    for _, n in self._kernels(extractor, m)
-                )
-                for m in modules
-            ]
-            if wanted and len(modules) > 1
-            else []
-        )
-        if not any(able):
-            return [options] * len(modules)
-        return [options if can else replace(options, schedule={}) for can in able]
-
-    def _kernels(self, extractor: Extractor, module: Module) -> list[tuple[float, ENode]]:
-        """The schedules among a module's alternatives, the cheapest first."""
-        return [(c, node) for c, node in extractor.alternatives(module) if self.library.role(node.op) == "kernel"]
 
     def _finish(
         self,
@@ -623,47 +465,15 @@ class Pipeline:
         extractor: Extractor,
         context: Mapping[str, Any],
         names: Mapping[int, Node],
+        kernel: RatedKernel,
         options: Options,
         trace: Trace,
     ) -> Module:
-        kernels = self._kernels(extractor, module)
-        if kernels:
-            return self._choose(module, stage, extractor.graph, kernels, options, trace)
+        if kernel.schedules:
+            return replace(scheduled(module, kernel, self.library, options, trace), stage=stage)
         root = extractor.extract(module, context, names)
         trace.note_survivors({key for node in walk(root) for key in node.rules}, module)
         return self.with_root(module, root, stage)
-
-    def _choose(
-        self,
-        module: Module,
-        stage: str,
-        graph: EGraphSnapshot,
-        kernels: Sequence[tuple[float, Any]],
-        options: Options,
-        trace: Trace,
-    ) -> Module:
-        """Take the preferred schedule, else the cheapest, among those that agree with what is pinned."""
-        pinned = {**module.schedule, **options.schedule}
-        root = graph.class_of[graph.ids[id(module.root)]]
-        rated: list[tuple[float, Mapping[str, Any], tuple[str, ...]]] = []
-        for cost, node in kernels:
-            schedule = dict(graph.interner.attributes(node.attributes))
-            unknown = [k for k in pinned if k not in schedule]
-            if unknown:
-                raise error(f"a schedule has no `{unknown[0]}`", module.span, f"it has {', '.join(schedule)}")
-            if all(schedule[k] == v for k, v in pinned.items()):
-                rated.append((cost, self.library.told_schedule(schedule), graph.openers(root, node)))
-        if not rated:
-            shown = ", ".join(f"{k}={v}" for k, v in pinned.items())
-            found = [dict(graph.interner.attributes(node.attributes)) for _, node in kernels]
-            values = {k: ", ".join(map(str, dict.fromkeys(schedule[k] for schedule in found))) for k in pinned}
-            remedy = "; ".join(f"`{k}` may be {legal}" for k, legal in values.items())
-            raise error(f"no legal schedule of module `{module.name}` has {shown}", module.span, remedy)
-        trace.schedules[module.name] = rated
-        preferred = options.preferences.schedule(module) if options.preferences is not None and not pinned else None
-        _, chosen, openers = next((r for r in rated if r[1] == preferred), rated[0])
-        trace.note_survivors(openers, module)
-        return replace(module, schedule=chosen, stage=stage)
 
     def with_root(self, module: Module, root: Node, stage: str) -> Module:
         """The module with a new root; parameters that the stage added follow the old ones."""
@@ -698,16 +508,18 @@ def _made_by(unit: Unit) -> tuple[tuple[str, ...], ...]:
     return tuple(node.rules for module in unit.kernels for node in module.nodes)
 
 
-def _forget(memory: dict[Any, tuple[Unit, Trace]]) -> None:
-    """Drop the oldest of too many programs."""
+def _rating_key(kernel: Module, options: Options) -> tuple[Any, ...]:
+    """What the schedules of a kernel, with its space, depend on: not on the order in which it takes its parameters."""
+    given = set(map(id, kernel.parameters))
+    met = replace(kernel, parameters=tuple(node for node in kernel.nodes if id(node) in given))
+    pinned = tuple(sorted(kernel.schedule.items()))
+    return (kernel.target, options.strict, options.policy, pinned, nameless_key(met))
+
+
+def _forget(memory: dict[Any, Any]) -> None:
+    """Drop what was remembered first, of too much."""
     while len(memory) > _LOWERED_KEPT:
         del memory[next(iter(memory))]
-
-
-def _add_all(trace: Trace, found: Iterable[tuple[Unit, Trace]]) -> None:
-    """Note what was done for programs, once for those that were lowered together."""
-    for made in {id(t): t for _, t in found}.values():
-        trace.add(made)
 
 
 def stage_rules(library: Library, stage: str) -> list[RuleDecl]:

@@ -12,7 +12,9 @@ from typing import Any, Self
 from genrw.engine.ir.nodes import MAIN_MODULE, Module, Node, Unit
 from genrw.engine.ir.types import Type
 from genrw.engine.library.library import Library
-from genrw.engine.lowering.pipeline import Options, Pipeline, Trace
+from genrw.engine.lowering.options import Options
+from genrw.engine.lowering.pipeline import Pipeline
+from genrw.engine.lowering.trace import Trace
 from genrw.engine.programs.build import build_file
 from genrw.engine.programs.launches import INPUT, LaunchPlan, MemorySlot, launches, parameters, returned
 from genrw.engine.programs.text import unit_text

@@ -12,20 +12,20 @@ _T = TypeVar("_T")
 class Choices(Random):
     """Random choices. Each takes one number from 0 to below 1, the lower ones for what comes first: `taken` so far.
 
-    Those `given` are taken first; then they are drawn.
+    Those `given` are taken first; then they are drawn. Where examples are `shown`, most is as in one of them.
     """
 
-    def __init__(self, seed: str) -> None:
+    def __init__(self, seed: str, *, shown: bool = False) -> None:
+        self.shown = shown
         self.given: tuple[float, ...] = ()
         self.wanted: Mapping[str, Any] = {}
         self.taken: list[float] = []
         super().__init__(seed)
 
-    @classmethod
-    def again(cls, seed: str, given: Sequence[float], wanted: Mapping[str, Any] | None = None) -> Choices:
+    def again(self, seed: str, given: Sequence[float], wanted: Mapping[str, Any] | None = None) -> Choices:
         """The choices that numbers say, and random ones behind them; some names are to stand for what is `wanted`."""
-        choices = cls(seed)
-        choices.given, choices.wanted = tuple(given), wanted or {}
+        choices = Choices(seed, shown=self.shown)
+        choices.given, choices.wanted = tuple(given), self.wanted if wanted is None else wanted
         return choices
 
     def random(self) -> float:

@@ -38,6 +38,8 @@ _ATTRIBUTE_TRIES, _TRIES_AS_DRAWN = 8, 5
 _WIDEST_SHARE = 32
 _LONGEST_SHARE = 256
 _SAME = 0.2
+_AS_SHOWN = 0.9
+"""How often what an example shows is taken as it is where choices say that examples are shown."""
 _NO_SHAPE = 0.7
 """How often the constant that a number of a rule stands for has no axes."""
 _TRIVIAL = 0.8
@@ -110,8 +112,16 @@ class Instances:
         together."""
         place = random.randrange(len(self.variants))
         known = self.hints[place]
-        hint = random.choice(known) if known and random.random() < 0.75 else Hint()
+        hint = random.choice(known) if known and (random.shown or random.random() < 0.75) else Hint()
         return _Draw(self, self.variants[place], hint, random).instance()
+
+    def shown(self, seed: str) -> tuple[Instance, Choices] | None:
+        """An instance that is mostly as an example shows, and its choices; None if the draws do not fit together."""
+        choices = Choices(seed, shown=True)
+        try:
+            return (self.draw(choices), choices) if any(self.hints) else None
+        except NoInstance:
+            return None
 
     def enlarged(self, instance: Instance, choices: Choices) -> Iterator[tuple[Instance, Choices]]:
         """The instances that the same choices lead to in the last stage with one of the rule's indices or numbers large."""
@@ -121,7 +131,7 @@ class Instances:
         wanted: list[tuple[str, Any]] = [(name, number) for name in numbers for number in _LARGE_NUMBERS]
         wanted += [(name, ends) for name in indices for ends in _LARGE_RANGES]
         for name, value in wanted if self.is_last else ():
-            again = Choices.again(name, choices.taken, {**choices.wanted, name: value})
+            again = choices.again(name, choices.taken, {**choices.wanted, name: value})
             try:
                 yield self.draw(again), again
             except NoInstance:
@@ -163,6 +173,9 @@ class _Draw:
         self.leaves: list[Node] = []
         self.made: dict[Any, Node] = {}
 
+    def _as_shown(self) -> bool:
+        return self.random.shown and self.random.random() < _AS_SHOWN
+
     def _share(self, usual: int) -> int:
         """How many values a lane has, 0 for one: what indices without operands say under the schedule, if there is one."""
         if not self.surroundings.schedule:
@@ -178,6 +191,8 @@ class _Draw:
 
     def _shrunk(self) -> dict[int, int]:
         """Short lengths in place of an example's long ones, the same everywhere."""
+        if self.random.shown:
+            return {}
         tensors = [n.type for n in (*self.hint.operators.values(), *self.hint.values.values())]
         long = {n for t in tensors for n in t.lens if n > self.longest}
         if self.random.random() < (0.3 if self.odd else 0.8):
@@ -465,6 +480,8 @@ class _Draw:
         random = self.random
         lens = self.lens
         given = hint.type.lens if hint is not None and hint.type.sort == "tensor" else None
+        if given is not None and self._as_shown():
+            return Type("tensor", dtype, given)
         if given is not None and len(given) <= self.most_axes and random.random() < 0.6:
             lens = tuple(self.shrunk.get(n, n) for n in given)
         chance = random.random()
@@ -500,8 +517,11 @@ class _Draw:
         for name, decl in sorted(operator.attributes.items(), key=lambda item: item[1].type == "any"):
             if name in known or (name not in asked and not self._is_free(pattern, name, operator)):
                 continue
-            drawn = self.attributes.value(decl, operator, types, known, shown.get(name))
-            drawn = self.constants.get(asked.get(name, ""), self._again(drawn))
+            if name in shown and self._as_shown():
+                drawn = shown[name]
+            else:
+                drawn = self._again(self.attributes.value(decl, operator, types, known, shown.get(name)))
+            drawn = self.constants.get(asked.get(name, ""), drawn)
             drawn = self.wanted.get(asked.get(name, ""), drawn)
             drawn = self._checked(operator, name, drawn)
             known[name] = coerced(operator, name, _along(drawn, decl.type, types))

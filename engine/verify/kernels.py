@@ -28,7 +28,9 @@ from genrw.engine.language.functions import Value
 from genrw.engine.library.library import Library
 from genrw.engine.library.variants import pattern_operators
 from genrw.engine.lowering.garbage import uncollected
-from genrw.engine.lowering.pipeline import Options, Pipeline, Trace
+from genrw.engine.lowering.options import Options
+from genrw.engine.lowering.pipeline import Pipeline
+from genrw.engine.lowering.trace import Trace
 from genrw.engine.programs.build import plain
 from genrw.engine.verify.examples import example_modules
 from genrw.engine.verify.goals import Goals, Kind
@@ -261,8 +263,7 @@ class KernelTrial:
         # of rules that are alternatives another one may be taken: one that is looked at stands alone
         alone = frozenset({self.rule.name}) if self.rule.alternative else None
         try:
-            engine = self.pipeline.engine(self.stage, options.strict, modules, alternatives=alone)
-            batch = self.pipeline.batch(modules, self.stage, options, engine=engine)
+            batch = self.pipeline.batch(modules, self.stage, options, alternatives=alone)
         except GenrwError:
             return
         graph, module = batch.graph, batch.modules[0]

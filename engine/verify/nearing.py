@@ -59,14 +59,14 @@ class Nearing:
         while at.refusing and step < _STEPS:
             for tape, wanted in self._changes(at, random):
                 step += 1
-                found = self._drawn(f"{seed}/{step}", tape, wanted)
+                found = self._drawn(choices, f"{seed}/{step}", tape, wanted)
                 if found is not None and found.distance <= at.distance:
                     at = found
                     break
         return at.instance, at.choices
 
-    def _drawn(self, seed: str, tape: list[float], wanted: Mapping[str, Any]) -> _Standing | None:
-        choices = Choices.again(seed, tape, wanted)
+    def _drawn(self, at: Choices, seed: str, tape: list[float], wanted: Mapping[str, Any]) -> _Standing | None:
+        choices = at.again(seed, tape, wanted)
         try:
             return self._standing(self.instances.draw(choices), choices)
         except NoInstance:

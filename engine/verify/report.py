@@ -10,7 +10,8 @@ from genrw.engine.language.expr import free_names
 from genrw.engine.library.infer import show
 from genrw.engine.library.library import Library
 from genrw.engine.library.variants import nodes
-from genrw.engine.lowering.pipeline import Options, Pipeline
+from genrw.engine.lowering.options import Options
+from genrw.engine.lowering.pipeline import Pipeline
 from genrw.engine.programs.text import module_tree
 from genrw.engine.verify.facts import View
 from genrw.engine.verify.instances import Instance

@@ -63,7 +63,7 @@ def _lower(tape: Sequence[float], place: int) -> Iterator[list[float]]:
 
 def _again(trial: RuleTrial, tape: Sequence[float], first: Failure) -> Failure | None:
     """The failure that choices lead to; None if they lead to none for the same reason."""
-    choices = Choices.again(first.seed, tape, first.choices.wanted)
+    choices = first.choices.again(first.seed, tape)
     try:
         instance = trial.instances.draw(choices)
     except NoInstance:

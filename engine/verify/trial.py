@@ -144,7 +144,8 @@ class RuleTrial:
             self.instances.as_drawn = enough
             here = f"{seed}/{number}"
             if number >= (tried.compared + 1) * _RARELY and tried.compared < rare / _SEARCHED:
-                instance, choices = nearing.nearer(instance, choices, here)
+                shown = self.instances.shown(here) if number % 2 else None
+                instance, choices = nearing.nearer(*(shown or (instance, choices)), here)
             kind = kind_of(choices)
             for alternative in self.sides.alternatives(instance.match):
                 if alternative.refused:

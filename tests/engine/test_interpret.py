@@ -19,7 +19,9 @@ from genrw.engine.ir.dtypes import dtype_name
 from genrw.engine.ir.nodes import Module, Unit
 from genrw.engine.library.gather import build_library
 from genrw.engine.library.library import Library
-from genrw.engine.lowering.pipeline import Options, Pipeline, Trace
+from genrw.engine.lowering.options import Options
+from genrw.engine.lowering.pipeline import Pipeline
+from genrw.engine.lowering.trace import Trace
 from genrw.engine.programs.build import build_file
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.gen import parse_gen

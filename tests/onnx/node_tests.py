@@ -29,7 +29,7 @@ from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.runtime.host_program import HostProgram
 from genrw.codegen.runtime.host_sequence import HostSequence
 from genrw.engine.library.library import Library
-from genrw.engine.lowering.pipeline import Options
+from genrw.engine.lowering.options import Options
 from genrw.grammar.diagnostics import GenrwError
 from genrw.onnx.program import Model, import_model
 from genrw.program import Program

@@ -13,7 +13,7 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from support import shipped
 
-from genrw.engine.lowering.pipeline import Options
+from genrw.engine.lowering.options import Options
 from genrw.onnx.program import import_model
 
 X, W = (2, 4, 9, 8), (6, 4, 3, 3)

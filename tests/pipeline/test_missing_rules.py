@@ -8,7 +8,7 @@ import pytest
 
 from genrw.authoring.rulesets import load_library
 from genrw.engine.library.gather import build_library
-from genrw.engine.lowering.pipeline import Options
+from genrw.engine.lowering.options import Options
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.source import Source
 from genrw.program import Program

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from genrw.engine.library.library import Library
-from genrw.engine.lowering.pipeline import Options
+from genrw.engine.lowering.options import Options
 from genrw.grammar.source import Source
 from genrw.program import Program
 

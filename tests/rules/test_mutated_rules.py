@@ -19,7 +19,7 @@ from genrw.engine.lint.check_declarations import check_declarations
 from genrw.engine.lint.check_imports import check_imports
 from genrw.engine.lint.check_rules import check_rules
 from genrw.engine.lint.check_targets import check_targets
-from genrw.engine.lowering.pipeline import Options
+from genrw.engine.lowering.options import Options
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import Declaration, ImportDecl, OpDecl, RuleDecl, RuleFile, TargetDecl

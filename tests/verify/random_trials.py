@@ -18,7 +18,8 @@ from genrw.codegen.runtime.host_sequence import HostSequence
 from genrw.engine.interpret.compare import compare
 from genrw.engine.ir.nodes import Module, Unit
 from genrw.engine.library.library import Library
-from genrw.engine.lowering.pipeline import Options, Trace
+from genrw.engine.lowering.options import Options
+from genrw.engine.lowering.trace import Trace
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.source import Source
 from genrw.program import Program

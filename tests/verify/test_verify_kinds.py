@@ -19,7 +19,7 @@ from genrw.engine.ir.nodes import Module
 from genrw.engine.language.expr import fault
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import folds
-from genrw.engine.lowering.pipeline import Options as PipelineOptions
+from genrw.engine.lowering.options import Options as PipelineOptions
 from genrw.engine.verify import kernels
 from genrw.engine.verify.goals import Goals, monoid_kind
 from genrw.engine.verify.instances import Instances

@@ -210,7 +210,7 @@ def test_rules_that_were_wrong_hold(name: str, library: Library) -> None:
 def test_choices_can_be_made_again() -> None:
     first = Choices("seed")
     drawn = (first.random(), first.randint(0, 99), first.choice("abc"), first.sample(range(9), 4))
-    again = Choices.again("another", first.taken)
+    again = first.again("another", first.taken)
     assert (again.random(), again.randint(0, 99), again.choice("abc"), again.sample(range(9), 4)) == drawn
     assert again.taken == first.taken
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 import genrw
-from genrw.engine.lowering.pipeline import Options, Pipeline
+from genrw.engine.lowering.options import Options
+from genrw.engine.lowering.pipeline import Pipeline
 from genrw.explain.view import json_in_html, page
 from genrw.explain.view_data import view_data
 from genrw.grammar.diagnostics import GenrwError

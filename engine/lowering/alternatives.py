@@ -1,0 +1,155 @@
+"""Alternatives to kernels: what rules of the kind make of a kernel is taken where it is predicted to take less time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from genrw.engine.egraph.relevance import relevant_rules
+from genrw.engine.fusion.alternatives import PlannedKernel, planned_kernels, rewritten
+from genrw.engine.fusion.graph import PlanCosts
+from genrw.engine.fusion.stage import Fused
+from genrw.engine.ir.nodes import Module, unshared
+from genrw.engine.ir.structure import nameless_key
+from genrw.engine.library.library import Library
+from genrw.engine.lowering.options import Options
+from genrw.engine.lowering.schedules import RatedKernel
+from genrw.engine.lowering.trace import Trace
+from genrw.grammar.rw_tree import RuleDecl
+
+_WORTH = 0.9
+"""The share of a kernel's predicted time that its alternative has to stay below: predictions are hardly better."""
+
+
+class Lowering(Protocol):
+    """What alternatives need of a pipeline. `alternatives` are the rules of the kind that run, None for all."""
+
+    library: Library
+
+    def rules(self, stage: str, strict: bool, alternatives: frozenset[str] | None = None) -> tuple[RuleDecl, ...]: ...
+
+    def step(
+        self,
+        modules: Sequence[Module],
+        stage: str,
+        options: Options,
+        trace: Trace,
+        *,
+        alternatives: frozenset[str] | None = None,
+    ) -> list[Module]: ...
+
+    def makers(
+        self,
+        modules: Sequence[Module],
+        stage: str,
+        options: Options,
+        trace: Trace,
+        *,
+        alternatives: frozenset[str] | None = None,
+    ) -> set[str]: ...
+
+    def cut(self, modules: Sequence[Module], names: Iterable[str], options: Options, trace: Trace) -> list[Fused]: ...
+
+    def rated(self, kernels: Sequence[Module], options: Options) -> list[RatedKernel]: ...
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """What alternatives made of the kernel with a key, and the names of the modules that they made it of, one after the
+    other."""
+
+    key: Any
+    module: Module
+    names: tuple[str, ...]
+
+
+class Alternatives:
+    """Tries alternatives on kernels of a library. Use it from one thread."""
+
+    def __init__(self, lowering: Lowering) -> None:
+        self._lowering = lowering
+        self._able: dict[tuple[bool, frozenset[str]], frozenset[str]] = {}
+
+    def better(self, plans: Sequence[Fused], modules: Sequence[Module], options: Options, trace: Trace) -> list[Module]:
+        """The programs of plans, with alternatives in place of kernels where these are predicted to take less time."""
+        library = self._lowering.library
+        if not library.schedules_follow_fusing:
+            return list(modules)
+        kernels = [
+            [kernel for kernel in planned_kernels(fused.plan, library) if self._able_on(kernel.module, options)]
+            for fused in plans
+        ]
+        tried = Trace()
+        best = self._cheaper([kernel for planned in kernels for kernel in planned], options, tried)
+        others = {key: attempt.module for key, attempt in best.items()}
+        better = list(modules)
+        for k, planned in enumerate(kernels):
+            taken = [best[kernel.key] for kernel in planned if kernel.key in best]
+            if taken:
+                better[k] = rewritten(plans[k].plan, planned, others)
+                trace.take_over(tried, [(name, modules[k].name) for attempt in taken for name in attempt.names])
+        return better
+
+    def _able_on(self, kernel: Module, options: Options) -> frozenset[str]:
+        """The alternatives that could apply to a kernel."""
+        operators = frozenset(node.op for node in kernel.nodes)
+        asked = (options.strict, operators)
+        if asked not in self._able:
+            library, stage = self._lowering.library, self._lowering.library.fusing_stage or ""
+            names = [rule.name for rule in self._lowering.rules(stage, options.strict) if rule.alternative]
+            possible = {name: self._lowering.rules(stage, options.strict, frozenset({name})) for name in names}
+            able = {n: relevant_rules(library, rules, operators)[0] for n, rules in possible.items()}
+            self._able[asked] = frozenset(n for n, rules in able.items() if any(rule.alternative for rule in rules))
+        return self._able[asked]
+
+    def _cheaper(self, kernels: Iterable[PlannedKernel], options: Options, trace: Trace) -> dict[Any, _Attempt]:
+        """The best of what alternatives make of kernels, by key, where it is better than the kernel."""
+        distinct = {kernel.key: kernel.module for kernel in kernels}
+        named = {key: replace(module, name=f"alternative{n}") for n, (key, module) in enumerate(distinct.items())}
+        attempts = self._attempts(named, options, trace) if named else []
+        if not attempts:
+            return {}
+        parts = [list(cut.unit.kernels) for cut in self._lowering.cut([a.module for a in attempts], (), options, trace)]
+        changed = list(dict.fromkeys(attempt.key for attempt in attempts))
+        times = self._predicted([[named[key]] for key in changed] + parts, options)
+        least = {key: _WORTH * time for key, time in zip(changed, times, strict=False)}
+        best: dict[Any, _Attempt] = {}
+        for attempt, time in zip(attempts, times[len(changed) :], strict=True):
+            if time < least[attempt.key]:
+                least[attempt.key], best[attempt.key] = time, attempt
+        return best
+
+    def _attempts(self, kernels: Mapping[Any, Module], options: Options, trace: Trace) -> list[_Attempt]:
+        """What alternatives make of kernels: each by itself, and then all others on what it made."""
+        able = frozenset[str]().union(*(self._able_on(kernel, options) for kernel in kernels.values()))
+        stage = self._lowering.library.fusing_stage or ""
+        applied = able & self._lowering.makers(unshared(kernels.values()), stage, options, trace, alternatives=able)
+        made: list[_Attempt] = []
+        for rule in sorted(applied):
+            begun = [_Attempt(k, replace(m, name=f"{m.name}_{rule}"), ()) for k, m in kernels.items()]
+            alone = self._tried(frozenset({rule}), begun, options, trace)
+            further = [replace(a, module=replace(a.module, name=f"{a.module.name}_further")) for a in alone]
+            made += [*alone, *self._tried(applied - {rule}, further, options, trace)]
+        return made
+
+    def _tried(
+        self, rules: frozenset[str], attempts: Sequence[_Attempt], options: Options, trace: Trace
+    ) -> list[_Attempt]:
+        """What alternatives make of those that they change."""
+        if not attempts or not rules:
+            return []
+        stage = self._lowering.library.fusing_stage or ""
+        modules = unshared(attempt.module for attempt in attempts)
+        made = self._lowering.step(modules, stage, options, trace, alternatives=rules)
+        return [
+            _Attempt(attempt.key, new, (*attempt.names, new.name))
+            for attempt, new in zip(attempts, made, strict=True)
+            if nameless_key(new) != nameless_key(attempt.module)
+        ]
+
+    def _predicted(self, programs: Sequence[Sequence[Module]], options: Options) -> list[float]:
+        """The microseconds that the kernels of each program take with their cheapest schedules."""
+        rated = iter(self._lowering.rated(unshared(m for modules in programs for m in modules), options))
+        launch = PlanCosts.of(self._lowering.library.target(options.target).values).launch
+        return [sum(launch + next(rated).least for _ in modules) for modules in programs]

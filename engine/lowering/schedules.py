@@ -1,0 +1,87 @@
+"""The schedules that a kernel can have: rated, and one of them chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from genrw.engine.egraph.extract import Extractor
+from genrw.engine.ir.nodes import Module
+from genrw.engine.library.library import Library
+from genrw.engine.lowering.options import Options
+from genrw.engine.lowering.trace import Trace
+from genrw.grammar.diagnostics import error
+
+
+@dataclass(frozen=True)
+class RatedSchedule:
+    """A legal schedule with all its entries, the microseconds predicted for it, and the rules that computed its entries."""
+
+    cost: float
+    entries: Mapping[str, Any]
+    openers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RatedKernel:
+    """A kernel's legal schedules, the cheapest first, and what was noted when they were rated, under the name that the
+    kernel had then. There are none where kernels have no schedules."""
+
+    schedules: tuple[RatedSchedule, ...]
+    name: str
+    noted: Trace
+
+    @property
+    def least(self) -> float:
+        """What the cheapest schedule costs; 0 without schedules."""
+        return self.schedules[0].cost if self.schedules else 0.0
+
+    def has(self, pinned: Mapping[str, Any]) -> bool:
+        """Do the entries `pinned` hold in one of the schedules?"""
+        return any(pinned.items() <= rated.entries.items() for rated in self.schedules)
+
+
+def rated_kernel(library: Library, extractor: Extractor, module: Module, noted: Trace) -> RatedKernel:
+    """The schedules among what a stage's rules made of a module."""
+    graph = extractor.graph
+    root = graph.class_of[graph.ids[id(module.root)]]
+    found = [(c, node) for c, node in extractor.alternatives(module) if library.role(node.op) == "kernel"]
+    schedules = tuple(
+        RatedSchedule(cost, dict(graph.interner.attributes(node.attributes)), graph.openers(root, node))
+        for cost, node in found
+    )
+    return RatedKernel(schedules, module.name, noted)
+
+
+def own_options(kernels: Sequence[RatedKernel], options: Options) -> list[Options]:
+    """The options of each of several kernels. The call's schedule holds for those that can have it; if none can, for all,
+    and that is an error."""
+    able = [rated.has(options.schedule) for rated in kernels] if options.schedule and len(kernels) > 1 else []
+    if not any(able):
+        return [options] * len(kernels)
+    return [options if can else replace(options, schedule={}) for can in able]
+
+
+def scheduled(module: Module, kernel: RatedKernel, library: Library, options: Options, trace: Trace) -> Module:
+    """The module with the preferred schedule, else the cheapest, among those that agree with what is pinned; GenrwError
+    if there is none."""
+    pinned = {**module.schedule, **options.schedule}
+    for rated in kernel.schedules:
+        unknown = [k for k in pinned if k not in rated.entries]
+        if unknown:
+            raise error(f"a schedule has no `{unknown[0]}`", module.span, f"it has {', '.join(rated.entries)}")
+    legal = [rated for rated in kernel.schedules if pinned.items() <= rated.entries.items()]
+    if not legal:
+        shown = ", ".join(f"{k}={v}" for k, v in pinned.items())
+        values = {k: ", ".join(map(str, dict.fromkeys(r.entries[k] for r in kernel.schedules))) for k in pinned}
+        remedy = "; ".join(f"`{k}` may be {found}" for k, found in values.items())
+        raise error(f"no legal schedule of module `{module.name}` has {shown}", module.span, remedy)
+    told: list[tuple[float, Mapping[str, Any], tuple[str, ...]]] = [
+        (rated.cost, library.told_schedule(rated.entries), rated.openers) for rated in legal
+    ]
+    trace.schedules[module.name] = told
+    preferred = options.preferences.schedule(module) if options.preferences is not None and not pinned else None
+    _, chosen, openers = next((r for r in told if r[1] == preferred), told[0])
+    trace.note_survivors(openers, module)
+    return replace(module, schedule=chosen)
