@@ -12,8 +12,9 @@ from support import load
 
 from genrw.codegen.runtime.devices import HostDevice
 from genrw.engine.ir.nodes import Module
-from genrw.engine.lowering import pipeline
-from genrw.engine.lowering.pipeline import Pipeline
+from genrw.engine.lowering import alternatives
+from genrw.engine.lowering.alternatives import Alternatives
+from genrw.engine.lowering.options import Options
 from genrw.program import Program
 
 COPYING = ("windows_of_copies", "bytes_along_the_depth")
@@ -23,13 +24,13 @@ TARGETS = ("sm_90", "gfx942")
 @pytest.fixture(autouse=True)
 def copied(monkeypatch: pytest.MonkeyPatch) -> None:
     """Views are copied wherever a rule says how, whatever it costs."""
-    found = Pipeline._alternatives_of
+    found = Alternatives._able_on
 
-    def copying(self: Pipeline, kernel: Module, options: pipeline.Options) -> tuple[str, ...]:
-        return tuple(rule for rule in found(self, kernel, options) if rule.endswith(COPYING))
+    def copying(self: Alternatives, kernel: Module, options: Options) -> frozenset[str]:
+        return frozenset(rule for rule in found(self, kernel, options) if rule.endswith(COPYING))
 
-    monkeypatch.setattr(Pipeline, "_alternatives_of", copying)
-    monkeypatch.setattr(pipeline, "_WORTH", inf)
+    monkeypatch.setattr(Alternatives, "_able_on", copying)
+    monkeypatch.setattr(alternatives, "_WORTH", inf)
 
 
 def forward(dtype: str, lens: tuple[int, ...], window: tuple[int, ...], **moves: tuple[int, ...]) -> Case:

@@ -137,5 +137,5 @@ def test_usual_sizes_are_lowered_with_little_work_to_tiles(name: str, target: st
     text = LARGE[name]
     load(text.replace("512", "256").replace("56", "28"), target).lower("final")
     with at_most(1_400_000):
-        (module,) = load(text, target).lower("final").modules
-    assert module.schedule["algo"] == "matrix"
+        modules = load(text, target).lower("final").modules
+    assert [module.schedule["algo"] for module in modules].count("matrix") == 1, "others only copy its views"

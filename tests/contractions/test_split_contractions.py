@@ -16,7 +16,7 @@ from tiled_cases import Convolution, Product
 from genrw.authoring.rulesets import load_library
 from genrw.codegen.runtime.devices import HostDevice
 from genrw.engine.library.library import Library
-from genrw.engine.lowering import pipeline
+from genrw.engine.lowering import alternatives
 
 EAGER = """
 /// Units enough, and launches so cheap, that short depths may be split.
@@ -42,7 +42,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
 @pytest.fixture
 def eager(library: Library, monkeypatch: pytest.MonkeyPatch) -> Library:
     """The library with these targets, while alternatives are taken whatever they cost."""
-    monkeypatch.setattr(pipeline, "_WORTH", inf)
+    monkeypatch.setattr(alternatives, "_WORTH", inf)
     return library
 
 

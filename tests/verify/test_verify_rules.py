@@ -191,7 +191,9 @@ def test_integers_of_8_bits_are_all_of_them() -> None:
     assert pairs == {(x, y) for x in range(-128, 128) for y in range(-128, 128)}
 
 
-@pytest.mark.parametrize("name", first_quick(["split_residues", "split_finished", "online_squares"], quick=0))
+@pytest.mark.parametrize(
+    "name", first_quick(["split_residues", "split_finished", "online_squares", "second_windows_of_copies"], quick=0)
+)
 def test_rare_guards_are_met(name: str, library: Library) -> None:
     """Instances of what only pays for long axes, or asks for one number, are searched for."""
     rule = next(r for r in library.rules if r.name == name)
