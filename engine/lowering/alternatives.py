@@ -65,11 +65,15 @@ class _Attempt:
 
 
 class Alternatives:
-    """Tries alternatives on kernels of a library. Use it from one thread."""
+    """Tries alternatives on kernels of a library. Use it from one thread.
 
-    def __init__(self, lowering: Lowering) -> None:
+    Made for one call: a pipeline that kept it would be part of a cycle, and stay in memory. What the pipeline keeps is `able`, the
+    alternatives that could apply to kernels of the same operators.
+    """
+
+    def __init__(self, lowering: Lowering, able: dict[tuple[bool, frozenset[str]], frozenset[str]]) -> None:
         self._lowering = lowering
-        self._able: dict[tuple[bool, frozenset[str]], frozenset[str]] = {}
+        self._able = able
 
     def better(self, plans: Sequence[Fused], modules: Sequence[Module], options: Options, trace: Trace) -> list[Module]:
         """The programs of plans, with alternatives in place of kernels where these are predicted to take less time."""

@@ -79,7 +79,7 @@ class Pipeline:
         self._answers: dict[tuple[str, bool], dict[Any, OperandLocations | None]] = {}
         self._stage_rules: dict[tuple[str, bool, frozenset[str] | None], tuple[RuleDecl, ...]] = {}
         self._rated: dict[Any, RatedKernel] = {}
-        self._alternatives = Alternatives(self)
+        self._able: dict[tuple[bool, frozenset[str]], frozenset[str]] = {}
         if before is not None:
             self._take_over(before)
 
@@ -258,7 +258,7 @@ class Pipeline:
         result = self.library.boundary("result").name
         modules = [module for unit in units for module in unit.kernels if module.root.op == result]
         plans = self.cut(modules, names, options, trace)
-        better = self._alternatives.better(plans, modules, options, trace)
+        better = Alternatives(self, self._able).better(plans, modules, options, trace)
         changed = [k for k, module in enumerate(better) if module is not modules[k]]
         again = self.cut([better[k] for k in changed], names, options, trace)
         for k, fused in zip(changed, again, strict=True):

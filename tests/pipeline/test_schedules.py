@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,3 +79,18 @@ def test_other_structures_are_rated_by_themselves(rated: list[str]) -> None:
     program = load(ROWS.format(512), "gfx90a")
     pipeline.lower(program.units, "schedule", program.options)
     assert len(rated) == 3
+
+
+def test_pipelines_go_with_what_holds_them() -> None:
+    """They hold a hundred megabytes, and the collector of cycles comes late."""
+    program, pipeline = load(CONVOLUTION, "sm_90"), Pipeline(shipped())
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        pipeline.lower(program.units, "final", program.options)
+        kept = weakref.ref(pipeline)
+        del pipeline
+        assert kept() is None
+    finally:
+        if enabled:
+            gc.enable()
