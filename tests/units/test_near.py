@@ -27,7 +27,7 @@ def test_rows_by_their_largest_element(dtype: str, target: str) -> None:
 
 def test_no_division_for_each_element() -> None:
     (kernel,) = made(ROUNDED_ROWS.format(dtype="bf16"), "sm_90").kernels
-    assert "round_to_byte<gen::int8>(gen::div_near(" in kernel.text
+    assert "round_to_byte<gen::int8>(gen::div_near<true>(" in kernel.text
     assert " / m" not in kernel.text
 
 
@@ -56,3 +56,25 @@ def test_quotients_all_over_the_range(target: str) -> None:
     got = made(QUOTIENT, target).on_the_host(inputs, threads=1, order=0)["y"]
     with np.errstate(over="ignore"):
         np.testing.assert_allclose(got.astype(np.float32), want.astype(np.float32), rtol=2**-7, atol=1e-40)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_quotients_between_two_bytes(target: str) -> None:
+    """What lies half-way between two integers goes to the even one: the quotient has to be that, whatever divides."""
+    text = """
+        x = @param:x -> float{{{rows}, 251}}
+        s = @param:s -> float{{{rows}, 1}}
+        d = div(x, s)
+        r = round(d)
+        y = convert[target_type=int8](r)
+        @return(y)
+    """
+    halves = np.arange(-125, 126, dtype=np.float32) + np.float32(0.5)
+    random = np.random.default_rng(0)
+    s = np.ldexp(random.integers(2**11, 2**13, 400) * 2 + 1, random.integers(-140, 100, 400)).astype(np.float32)[
+        :, None
+    ]
+    x = (s.astype(np.float64) * halves).astype(np.float32)
+    assert np.array_equal(x.astype(np.float64), s.astype(np.float64) * halves)
+    got = made(text.format(rows=len(s)), target).on_the_host({"x": x, "s": s}, threads=1, order=0)["y"]
+    np.testing.assert_array_equal(got, np.broadcast_to(np.round(halves), got.shape))

@@ -17,7 +17,9 @@
 #include "gen.hpp"
 
 namespace gen {
-/// x / y, within 2.4e-7 of it. Divisors whose reciprocals are no normal numbers are scaled, and x with them.
+/// x / y, within 2.4e-7 of it. Divisors whose reciprocals are no normal numbers are scaled, and x with them. What a quotient
+/// leaves of x is exact, and once added the error is less than rounding it: quotients that a float holds are exact then.
+template <bool exact = false>
 GEN_DEVICE float div_near(float x, float y)
 {
     const float size = abs(y), scale = size > 0x1p+126f ? 0x1p-4f : size < 0x1p-126f ? 0x1p+24f : 1.0f;
@@ -29,7 +31,10 @@ GEN_DEVICE float div_near(float x, float y)
 #else
     const float reciprocal = 1.0f / (y * scale);
 #endif
-    return x * scale * reciprocal;
+    const float quotient = x * scale * reciprocal;
+    if constexpr (!exact) return quotient;
+    const float closer = fma(fma(-quotient, y * scale, x * scale), reciprocal, quotient);
+    return closer == closer ? closer : quotient;  // an infinity leaves no number
 }
 }  // namespace gen
 
