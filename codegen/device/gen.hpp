@@ -2644,6 +2644,15 @@ GEN_DEVICE T load_if(const T* p, I i, bool ok, detail::as_given<T> fill)
     return ok ? *element_at(p, i) : fill;
 }
 
+/// An element if it exists, without a branch: the first one is read instead, so that a loop may read several at once, and reads
+/// of one place are one.
+template <class T, class I>
+GEN_DEVICE T read_if(const T* p, I i, bool ok, detail::as_given<T> fill)
+{
+    const T value = p[i & -I(ok)];
+    return detail::choose<T>(ok, value, fill);
+}
+
 /// p[i], or `fill` where i is negative.
 template <class T, class I>
 GEN_DEVICE T conditional_load(const T* p, I i, detail::as_given<T> fill)
@@ -3190,15 +3199,6 @@ GEN_DEVICE host::tiles_product<X, Down, Across, Deep, A, B> wave_product(
     return {a, b, sums};
 }
 #else
-/// An element if it exists, without a branch: the first one is read instead, so that a loop may read several at once, and reads
-/// of one place are one.
-template <class T, class I>
-GEN_DEVICE T read_if(const T* p, I i, bool ok, detail::as_given<T> fill)
-{
-    const T value = p[i & -I(ok)];
-    return detail::choose<T>(ok, value, fill);
-}
-
 #if GEN_HOST
 /// Values that lie one after another in workgroup memory, as they are.
 template <class T>

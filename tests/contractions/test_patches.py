@@ -79,6 +79,31 @@ def gradient(random: Random, rng: np.random.Generator, dtype: str) -> Case:
     return made({"x": (dtype, x), "w": (dtype, w)}, f"convolution_backwards_data[{moves}](x, w)", result, dtype)
 
 
+def weights(random: Random, rng: np.random.Generator, dtype: str, made: Made = case) -> Case:
+    """The gradient to the weights of such a convolution."""
+    while True:
+        lens, lengths = ([random.choice(c) for c in cs] for cs in (((8, 9, 12), (8, 11, 16)), ((1, 3), (2, 3, 4))))
+        padding, stride, dilation = ([random.choice(c) for _ in range(2)] for c in ((0, 1), (1, 1, 2), (1, 1, 2)))
+        reaches = [lens[d] + 2 * padding[d] - (lengths[d] - 1) * dilation[d] for d in range(2)]
+        if min(reaches) > 0:
+            break
+    channels, several = random.choice((4, 8, 24, 40)), random.choice((1, 1, 2))
+    places = [(reach - 1) // step + 1 for reach, step in zip(reaches, stride, strict=True)]
+    x, y = whole(rng, dtype, (3, channels, *lens)), whole(rng, dtype, (3, channels * several, *places))
+    result = references.backwards_weights(x, y, lengths, padding, stride, dilation, channels)
+    moves = f"padding={listed(padding)}, stride={listed(stride)}, dilation={listed(dilation)}, group={channels}"
+    call = f"convolution_backwards_weights[lengths={listed(lengths)}, {moves}](x, y)"
+    return made({"x": (dtype, x), "y": (dtype, y)}, call, result, dtype)
+
+
+def weights_of_last(random: Random, rng: np.random.Generator, dtype: str) -> Case:
+    """The same of channels last, as it lies in memory then: windows lie in front of the channels."""
+    found = weights(random, rng, dtype, case_of_last)
+    found.text = found.text.replace("permutation={0, 2, 3, 1}", "permutation={2, 3, 0, 1}")
+    found.result = np.moveaxis(found.result, -1, 1).transpose(2, 3, 0, 1)
+    return found
+
+
 def pool(random: Random, rng: np.random.Generator, dtype: str) -> Case:
     """The largest or the mean of overlapping windows."""
     lens, lengths, padding, stride, dilation = _moving(random)
@@ -124,7 +149,7 @@ def worked(random: Random, rng: np.random.Generator, dtype: str) -> Case:
 
 
 KINDS: dict[str, Callable[[Random, np.random.Generator, str], Case]] = {
-    f.__name__: f for f in (depthwise, depthwise_of_last, gradient, pool, summed, worked)
+    f.__name__: f for f in (depthwise, depthwise_of_last, gradient, weights, weights_of_last, pool, summed, worked)
 }
 
 
