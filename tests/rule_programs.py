@@ -241,6 +241,14 @@ DEPTHWISE_OF_LAST = """
         c = convolution[padding={1, 1}, stride={1, 2}, group=16](u, w)
         y = transpose[permutation={0, 2, 3, 1}](c)
         @return(y)"""
+_GRADIENT_BY_WEIGHTS = """
+        x = @param:x -> half{2, 8, 11, 16}
+        y = @param:y -> half{2, 8, 11, 16}
+        u = transpose[permutation={0, 3, 1, 2}](x)
+        v = transpose[permutation={0, 3, 1, 2}](y)
+        c = convolution_backwards_weights[lengths={3, 3}, padding={1, 1}, group=16](u, v)
+        z = transpose[permutation={2, 3, 0, 1}](c)
+        @return(z)"""
 _SUMS_OF_WINDOWS = """
         x = @param:x -> float{10, 66}
         w = windows[axes={0, 1}, lengths={3, 3}](x)
@@ -249,6 +257,7 @@ _SUMS_OF_WINDOWS = """
 PATCHES: dict[str, Pinned] = {
     "patches of places": (DEPTHWISE, "sm_90", {"patch": 2}),
     "patches of places of whole channels": (DEPTHWISE_OF_LAST, "gfx942", {"patch": 7}),
+    "patches of windows of a gradient": (_GRADIENT_BY_WEIGHTS, "sm_90", {"patch": 3}),
     "patches of sums of windows": (_SUMS_OF_WINDOWS, "gfx1100", {"patch": 4}),
 }
 

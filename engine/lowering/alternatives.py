@@ -56,12 +56,13 @@ class Lowering(Protocol):
 
 @dataclass(frozen=True)
 class _Attempt:
-    """What alternatives made of the kernel with a key, and the names of the modules that they made it of, one after the
-    other."""
+    """What the alternatives `rules` made of the kernel with a key, and the names of the modules that they made it of, one after
+    the other."""
 
     key: Any
     module: Module
-    names: tuple[str, ...]
+    rules: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 class Alternatives:
@@ -125,29 +126,33 @@ class Alternatives:
         return best
 
     def _attempts(self, kernels: Mapping[Any, Module], options: Options, trace: Trace) -> list[_Attempt]:
-        """What alternatives make of kernels: each by itself, and then all others on what it made."""
-        able = frozenset[str]().union(*(self._able_on(kernel, options) for kernel in kernels.values()))
-        stage = self._lowering.library.fusing_stage or ""
-        applied = able & self._lowering.makers(unshared(kernels.values()), stage, options, trace, alternatives=able)
-        made: list[_Attempt] = []
-        for rule in sorted(applied):
-            begun = [_Attempt(k, replace(m, name=f"{m.name}_{rule}"), ()) for k, m in kernels.items()]
-            alone = self._tried(frozenset({rule}), begun, options, trace)
-            further = [replace(a, module=replace(a.module, name=f"{a.module.name}_further")) for a in alone]
-            made += [*alone, *self._tried(applied - {rule}, further, options, trace)]
-        return made
+        """What alternatives make of kernels: each by itself, and then each other one on what it made."""
+        begun = [_Attempt(key, module) for key, module in kernels.items()]
+        made = self._each(begun, options, trace)
+        return [*made, *self._each(made, options, trace)]
 
-    def _tried(
-        self, rules: frozenset[str], attempts: Sequence[_Attempt], options: Options, trace: Trace
-    ) -> list[_Attempt]:
-        """What alternatives make of those that they change."""
-        if not attempts or not rules:
+    def _each(self, attempts: Sequence[_Attempt], options: Options, trace: Trace) -> list[_Attempt]:
+        """What each alternative that is not applied yet makes of attempts."""
+        able = frozenset[str]().union(*(self._able_on(attempt.module, options) for attempt in attempts))
+        if not able:
             return []
         stage = self._lowering.library.fusing_stage or ""
         modules = unshared(attempt.module for attempt in attempts)
-        made = self._lowering.step(modules, stage, options, trace, alternatives=rules)
+        made: list[_Attempt] = []
+        for rule in sorted(able & self._lowering.makers(modules, stage, options, trace, alternatives=able)):
+            others = [attempt for attempt in attempts if rule not in attempt.rules]
+            made += self._tried(rule, others, options, trace)
+        return made
+
+    def _tried(self, rule: str, attempts: Sequence[_Attempt], options: Options, trace: Trace) -> list[_Attempt]:
+        """What an alternative makes of those attempts that it changes."""
+        if not attempts:
+            return []
+        stage = self._lowering.library.fusing_stage or ""
+        modules = unshared(replace(a.module, name=f"{a.module.name}_{rule}") for a in attempts)
+        made = self._lowering.step(modules, stage, options, trace, alternatives=frozenset({rule}))
         return [
-            _Attempt(attempt.key, new, (*attempt.names, new.name))
+            _Attempt(attempt.key, new, (*attempt.rules, rule), (*attempt.names, new.name))
             for attempt, new in zip(attempts, made, strict=True)
             if nameless_key(new) != nameless_key(attempt.module)
         ]

@@ -15,7 +15,7 @@ from genrw.engine.language.layouts import kept_groups, merged, pieces_of
 from genrw.engine.language.shapes import broadcast_lens
 from genrw.engine.library.context import LazyRecord
 from genrw.engine.library.library import Library
-from genrw.engine.library.monoids import element_type
+from genrw.engine.library.monoids import accumulate_type, element_type, field_types
 from genrw.engine.programs.graph_facts import GraphFacts
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 
@@ -144,7 +144,8 @@ def _stored(node: Node) -> Node:
 
 
 SPACE_MEMBERS = frozenset(
-    {"views", "view_types", "view_layouts", "view_runs", "sum_type", "folding", "inner_views", "inner_axes", "inner_n"}
+    {"views", "view_types", "view_layouts", "view_runs", "sum_type", "folding", "accumulators"}
+    | {"inner_views", "inner_axes", "inner_n"}
     | {
         "lens",
         "axes",
@@ -170,7 +171,7 @@ def space_record(module: Module, library: Library) -> LazyRecord:
 
     lens, axes; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least,
     of which `read`, parts that are moved elsewhere counted as such; `inputs`, the number of parameters but those of one
-    element a row, of which `streams` are at least half as large as the space; `operations` per element; `folds`, their number, `folding`, their operators' names; `passes` over a row that is
+    element a row, of which `streams` are at least half as large as the space; `operations` per element; `folds`, their number, `folding`, their operators' names, `accumulators`, the bytes of what a lane folds to with all of them; `passes` over a row that is
     not kept; `scattered`, the operators whose neighbouring results lie apart in their operands; `turned`, the axis along
     which neighbours lie together there, -1 without such operators or with rows; `item`, the bytes of
     the smallest element type read or written, `wide` those of the largest, of tensors at least half as large as the space, if
@@ -205,6 +206,7 @@ def space_record(module: Module, library: Library) -> LazyRecord:
             ),
             "folds": lambda: len(_outer_folds(module, library)),
             "folding": lambda: tuple(fold.op for fold in _outer_folds(module, library)),
+            "accumulators": lambda: sum(_accumulator_bytes(fold, library) for fold in _outer_folds(module, library)),
             "passes": lambda: _passes(module, library, prod(lens)),
             "scattered": lambda: len(_scattering(module, library)),
             "turned": lambda: _turned(module, lens, library) if not axes else -1,
@@ -223,6 +225,17 @@ def space_record(module: Module, library: Library) -> LazyRecord:
             "fast": lambda: next((d in axes for d in range(len(lens) - 1, -1, -1) if lens[d] > 1), False),
         }
     )
+
+
+def _accumulator_bytes(fold: Node, library: Library) -> int:
+    """The bytes of what a fold combines elements to: all fields, aligned, if its monoid carries several."""
+    member = library.find(fold.op)
+    monoid = library.monoids.get(member[1] or "") if member is not None else None
+    dtype = fold.operands[0].type.dtype
+    fields = [_itemsize(t) for t in field_types(monoid, dtype)] if monoid is not None else []
+    if fields:
+        return -(-sum(fields) // max(fields)) * max(fields)
+    return max(_itemsize(fold.type.dtype), _itemsize(accumulate_type(monoid, dtype)) if monoid is not None else 0)
 
 
 def _folds_of_views(module: Module, library: Library) -> tuple[Node, ...]:

@@ -98,6 +98,13 @@ CONTRACTIONS = {
         c = convolution_backwards_data[stride={2, 2}](u, v)
         z = transpose[permutation={0, 2, 3, 1}](c)
         @return(z)""",
+    "gradient_by_weights_of_lone_channels_last": """
+        x = @param:x -> half{2, 9, 8, 4}
+        y = @param:y -> half{2, 9, 8, 8}
+        u = transpose[permutation={0, 3, 1, 2}](x)
+        v = transpose[permutation={0, 3, 1, 2}](y)
+        z = convolution_backwards_weights[lengths={3, 3}, padding={1, 1}, group=4](u, v)
+        @return(z)""",
     "gradient_by_weights_of_turned_images": """
         x = @param:x -> half{2, 7, 9, 8}
         y = @param:y -> half{2, 5, 9, 8}

@@ -1407,6 +1407,14 @@ _IN_PHASES = """
         w = @param:w -> {dtype}{{256, 256, 3, 3}}
         z = convolution_backwards_data[padding={{1, 1}}, stride={{2, 2}}, output_padding={{1, 1}}](x, w)
         @return(z)"""
+_GRADIENT_OF_LONE = """
+        x = @param:x -> {dtype}{{{lens}}}
+        y = @param:y -> {dtype}{{{lens}}}
+        {turned}
+        z = convolution_backwards_weights[lengths={{3, 3}}, padding={{1, 1}}, group=96](u, v)
+        @return(z)"""
+_FIRST = "u = neg(x)\n        v = neg(y)"
+_LAST = "u = transpose[permutation={0, 3, 1, 2}](x)\n        v = transpose[permutation={0, 3, 1, 2}](y)"
 LARGE = {
     "split_contraction": """
         x = @param:x -> half{32, 4096}
@@ -1422,6 +1430,9 @@ LARGE = {
     "copied_windows_of_phases": _IN_PHASES.format(dtype="half"),
     "copied_windows_of_floats": _FORWARD.format(dtype="float"),
     "copied_windows_of_phases_of_floats": _IN_PHASES.format(dtype="float"),
+    "split_shared": _GRADIENT_OF_LONE.format(dtype="half", lens="32, 56, 56, 96", turned=_LAST),
+    "copied_windows_of_lone_channels": _GRADIENT_OF_LONE.format(dtype="half", lens="32, 96, 56, 56", turned=_FIRST),
+    "copied_windows_of_lone_floats": _GRADIENT_OF_LONE.format(dtype="float", lens="32, 96, 56, 56", turned=_FIRST),
     "copied_bytes": """
         x = @param:x -> int8{4096, 1024}
         y = @param:y -> int8{1024, 4096}
