@@ -230,7 +230,11 @@ def backwards_data(random: Random, rng: np.random.Generator, made: Made = case) 
         if result.size and prod(where.stride) * result.size * w.size // w.shape[1] <= 4 * _MOST_PRODUCTS:
             break
     call = f"convolution_backwards_data[{where.text}, group={group}, output_padding={listed(more)}](x, w)"
-    return made({"x": (dtype, x), "w": (dtype, w)}, call, result, dtype)
+    found = made({"x": (dtype, x), "w": (dtype, w)}, call, result, dtype)
+    spread = result.shape[2:] != x.shape[2:] and not any(where.padding)
+    if spread and prod(where.lengths) == 1 and inside > group:
+        found.kernels = 2  # sums are put between zeros
+    return found
 
 
 def backwards_weights(random: Random, rng: np.random.Generator, made: Made = case) -> Case:

@@ -98,6 +98,18 @@ CONTRACTIONS = {
         c = convolution_backwards_data[stride={2, 2}](u, v)
         z = transpose[permutation={0, 2, 3, 1}](c)
         @return(z)""",
+    "gradient_by_images_between_zeros": """
+        x = @param:x -> half{2, 6, 3, 5}
+        w = @param:w -> half{6, 4, 1, 1}
+        z = convolution_backwards_data[stride={2, 3}, group=2, output_padding={1, 0}](x, w)
+        @return(z)""",
+    "gradient_by_images_between_zeros_of_channels_last": """
+        x = @param:x -> half{2, 3, 5, 8}
+        w = @param:w -> half{8, 6, 1, 1}
+        u = transpose[permutation={0, 3, 1, 2}](x)
+        c = convolution_backwards_data[stride={2, 2}](u, w)
+        z = transpose[permutation={0, 2, 3, 1}](c)
+        @return(z)""",
     "gradient_by_weights_of_lone_channels_last": """
         x = @param:x -> half{2, 9, 8, 4}
         y = @param:y -> half{2, 9, 8, 8}
