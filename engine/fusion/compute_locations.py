@@ -1,7 +1,7 @@
 """Where a kernel can make a value: asked of the rules about each operation, and remembered.
 
-A kernel makes a value at one of four places: at a lane's own element of the kernel's space, in its row, at those elements
-of a fold's operand that lanes hold while they fold it, or elsewhere.
+A kernel makes a value at one of five places: at a lane's own element of the kernel's space, in its row, of the lane's own
+elements in another order, at those elements of a fold's operand that lanes hold while they fold it, or elsewhere.
 The rules of the stage say, of an operation alone, where its operands have to be made. What they have no answer for,
 no kernel can make there.
 """
@@ -25,8 +25,8 @@ from genrw.engine.programs.build import input_node
 from genrw.grammar.diagnostics import error
 from genrw.grammar.rw_tree import OpPattern, RuleDecl
 
-ELEMENT, ROW, ELSEWHERE, HELD = 0, 1, 2, 3
-PLACES = ("element", "in_row", "elsewhere", "held")
+ELEMENT, ROW, TURNED, ELSEWHERE, HELD = 0, 1, 2, 3, 4
+PLACES = ("element", "in_row", "turned", "elsewhere", "held")
 """The places by number, as operators of role `place` name them."""
 
 

@@ -11,6 +11,7 @@ from genrw.engine.fusion.compute_locations import (
     ELSEWHERE,
     HELD,
     ROW,
+    TURNED,
     IterationSpace,
     LocationQuery,
     OperandLocations,
@@ -56,9 +57,9 @@ class FusionGraph:
     """Values are numbered, operands before users. Those that a kernel cannot make but only read are `given`,
     those that it makes at places of its own only, and others load, `kept_apart`.
 
-    Places are numbered too: a lane's own element and its row, and from 2 on those to which an operation at a place takes
-    an operand. `roots` says of each which of the first two it was reached from, or that lanes hold it: then each element is
-    made once. `views` says of places that lanes hold which fold's operand they are of, as a shape with the axes folded.
+    Places are numbered too: a lane's own element, its row, its own element stored in another order, and from 3 on those to
+    which an operation at a place takes an operand. `roots` says of each which of the first two it was reached from, or that
+    lanes hold it: then each element is made once. `views` says of places that lanes hold which fold's operand they are of, as a shape with the axes folded.
 
     A graph has `questions` to the rules, and is complete when it has taken their answers (`answer`).
     """
@@ -86,9 +87,9 @@ class FusionGraph:
         self.products: set[int] = set()
         self._axes: dict[int, tuple[int, ...]] = {}
         self.work = [self._work(i, library) for i in range(len(self.nodes))]
-        self.roots = [ELEMENT, ROW]
+        self.roots = [ELEMENT, ROW, ELEMENT]
         self.views: dict[int, IterationSpace] = {}
-        self.candidates = self._candidates()
+        self.candidates = self._candidates(library)
         self.held_candidates = dict.fromkeys(self._held_candidates(library))
         self._elsewhere: dict[tuple[int, int, int], int] = {}
         self._below: dict[int, _Below] = {}
@@ -126,9 +127,28 @@ class FusionGraph:
         """Take the rules' answers to the questions, in order."""
         self.answers = dict(zip(self._asked(), answers, strict=True))
         self.needs = {key: answer.places for key, answer in self.answers.items() if answer is not None}
+        self.aligned = self._aligned()
         for i, place, space in self.candidates:
-            if self.given[i] or (i, place, space) in self.needs:
-                self._homes[i, space] = (*self._homes.get((i, space), ()), place)
+            known = self._homes.get((i, space), ())
+            if place == TURNED:
+                self._homes[i, space] = (place,) if (place, space) in self.aligned[i] else known
+            elif self.given[i] or (i, place, space) in self.needs:
+                self._homes[i, space] = (*known, place)
+
+    def _aligned(self) -> list[dict[tuple[int, int], None]]:
+        """For each value, the places and spaces at which it is made of a reduction that the same kernel can make."""
+        found: list[dict[tuple[int, int], None]] = [{} for _ in self.nodes]
+        for (i, place, space), needs in self.needs.items():
+            if not isinstance(space, int) or space == FLAT:
+                continue
+            below = (
+                (there, space) in found[operand]
+                for operand, there in zip(self.operands[i], needs, strict=True)
+                if there != ELSEWHERE
+            )
+            if self.fold_space.get(i) == space or any(below):
+                found[i][place, space] = None
+        return found
 
     def _asked(self) -> list[Asked]:
         candidates: list[Asked] = [*self.candidates, *self.held_candidates]
@@ -148,18 +168,22 @@ class FusionGraph:
                             o for o in self.operands[j] if self.elements[o] == view.type.elements and o not in found
                         ]
 
-    def _candidates(self) -> list[tuple[int, int, int]]:
-        """Each value with the places, and the spaces they belong to, that have as many elements as it has."""
+    def _candidates(self, library: Library) -> list[tuple[int, int, int]]:
+        """Each value with the places, and the spaces they belong to, that have as many elements as it has. What exchanges axes
+        may be turned in spaces with rows."""
         counts = [
             (n, place, count)
             for n, s in enumerate(self.spaces)
             for place, count in ((ELEMENT, s.elements), (ROW, s.rows))
         ]
         fitting = {size: [(place, n) for n, place, count in counts if count == size] for size in {*self.elements}}
+        exchanges = [library.operator(node.op).permutes for node in self.nodes]
         return [
             (i, *where)
             for i, size in enumerate(self.elements)
-            for where in ([] if i in self.fold_space else [(ELEMENT, FLAT)]) + fitting[size]
+            for where in ([] if i in self.fold_space else [(ELEMENT, FLAT)])
+            + fitting[size]
+            + [(TURNED, n) for place, n in fitting[size] if exchanges[i] and place == ELEMENT]
         ]
 
     def below(self, space: int, i: int, place: int) -> tuple[Need, ...] | None:

@@ -13,7 +13,6 @@ from itertools import islice, product
 from math import inf
 
 from genrw.engine.fusion.body import Kernel, KernelBody, body_of
-from genrw.engine.fusion.compute_locations import ELSEWHERE
 from genrw.engine.fusion.graph import FLAT, FusionGraph
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.source import NOWHERE, Span
@@ -205,7 +204,6 @@ class _Cut:
 
     def __init__(self, graph: FusionGraph) -> None:
         self.graph = graph
-        self.aligned = aligned_places(graph)
         self.stored: dict[int, None] = dict.fromkeys(graph.results)
         self.bodies: dict[int, KernelBody] = {}
 
@@ -235,7 +233,7 @@ class _Cut:
         """The cheapest kernel for one value, with what has to be stored for it."""
         best: tuple[float, KernelBody, list[int]] | None = None
         problem = i
-        for space in spaces_of(self.graph, self.aligned, i):
+        for space in spaces_of(self.graph, i):
             body, needed = self._with_needed(Kernel(space, (i,)))
             if not body.legal:
                 problem = body.missing[0][0]
@@ -278,25 +276,9 @@ class _Cut:
         return None
 
 
-def aligned_places(graph: FusionGraph) -> list[dict[tuple[int, int], None]]:
-    """For each value, the places and spaces at which it is made of a reduction that the same kernel can make."""
-    found: list[dict[tuple[int, int], None]] = [{} for _ in graph.nodes]
-    for (i, place, space), needs in graph.needs.items():
-        if not isinstance(space, int) or space == FLAT:
-            continue
-        below = (
-            (there, space) in found[operand]
-            for operand, there in zip(graph.operands[i], needs, strict=True)
-            if there != ELSEWHERE
-        )
-        if graph.fold_space.get(i) == space or any(below):
-            found[i][place, space] = None
-    return found
-
-
-def spaces_of(graph: FusionGraph, aligned: Sequence[dict[tuple[int, int], None]], i: int) -> list[int]:
+def spaces_of(graph: FusionGraph, i: int) -> list[int]:
     """The spaces of which a kernel that stores just this value may be."""
-    rows = list(dict.fromkeys(space for _, space in aligned[i]))
+    rows = list(dict.fromkeys(space for _, space in graph.aligned[i]))
     return rows if i in graph.fold_space else [*rows, FLAT]
 
 
@@ -304,8 +286,8 @@ def spaces_of(graph: FusionGraph, aligned: Sequence[dict[tuple[int, int], None]]
 
 
 class _Improver:
-    def __init__(self, plan: Plan, aligned: Sequence[dict[tuple[int, int], None]]) -> None:
-        self.plan, self.graph, self.aligned = plan, plan.graph, aligned
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.graph = plan, plan.graph
         self.results = frozenset(plan.graph.results)
         self.seen: dict[int, tuple[tuple[int, int], ...]] = {}
         self.apart: set[tuple[int, int, int, int]] = set()
@@ -367,7 +349,7 @@ class _Improver:
                 rated.append((gain, [k], Kernel(body.kernel.space, tuple(sorted((*body.kernel.outputs, i))))))
         least = self.graph.time(self.graph.bytes[i], 0)
         if saved > least:
-            rated += [(saved - least, [], Kernel(space, (i,))) for space in spaces_of(self.graph, self.aligned, i)]
+            rated += [(saved - least, [], Kernel(space, (i,))) for space in spaces_of(self.graph, i)]
         return self._first([r for r in rated if r[0] > _LEAST_GAIN])
 
     def _parted(self, i: int) -> bool:
@@ -404,7 +386,7 @@ class _Improver:
         kernel = self.plan.kernel(k)
         if len(kernel.outputs) > 1:
             return False
-        others = [Kernel(space, (i,)) for space in spaces_of(self.graph, self.aligned, i) if space != kernel.space]
+        others = [Kernel(space, (i,)) for space in spaces_of(self.graph, i) if space != kernel.space]
         return any(self.plan.change([k], [other]) for other in others)
 
     def _advanced(self, i: int) -> bool:
@@ -549,5 +531,5 @@ def search(graph: FusionGraph) -> Plan:
     """A plan for a program; GenrwError if there is an operation that no kernel can make."""
     cut = _Cut(graph)
     plan = cut.plan()
-    _Improver(plan, cut.aligned).run()
+    _Improver(plan).run()
     return plan

@@ -42,7 +42,7 @@ ROLES = {
     "index_map": "its element at an index is its operand's element at another index",
     "element": "a tensor's element at an index; its parts are the tensor and the index",
     "made": "a tensor as far as a kernel makes it; its parts are the tensor and the place where",
-    "place": "where a kernel makes a value: at a lane's own element, in its row, or elsewhere",
+    "place": "where a kernel makes a value: at a lane's own element, in its row, there but turned, or elsewhere",
     "read": "reads memory",
     "write": "writes memory; its parts are the buffer, the index and the value",
     "alloc": "reserves workgroup memory, or that of a buffer which is done with, its part",
@@ -62,7 +62,7 @@ PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "index_map": (("operand",), ("scattered", "in_order"), ("attribute",)),
     "element": (("operand",), ("operand",)),
     "made": (("operand",), ("operand",)),
-    "place": (("element", "in_row", "elsewhere", "held"),),
+    "place": (("element", "in_row", "turned", "elsewhere", "held"),),
     "read": (
         ("operand",),
         ("operand",),
@@ -164,6 +164,11 @@ class Operator:
         if self.decl.family is not None and self.decl.family_type == "monoid":
             return self.decl.family
         return next((a.name for a in self.decl.attributes if a.type == "monoid"), None)
+
+    @property
+    def permutes(self) -> bool:
+        """Does an attribute say which axis of the operand each axis of the result is?"""
+        return self.role == "index_map" and len(self.decl.role_parts) > 2
 
     @cached_property
     def defaults(self) -> dict[str, Evaluator]:

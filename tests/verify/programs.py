@@ -1357,7 +1357,14 @@ SEED_TABLE = {
     **_index_maps(),
     **_reductions(),
 }
-COMPOSED = {**_rows(), **_positions(), **CONTRACTIONS}
+TURNED = {
+    "rows_turned": """
+        x = @param:x -> half{2, 5, 4, 64}
+        n = rmsnorm[axes={3}](x)
+        y = transpose[permutation={0, 2, 1, 3}](n)
+        @return(y)""",
+}
+COMPOSED = {**_rows(), **_positions(), **TURNED, **CONTRACTIONS}
 BY_TYPE = {**_types(), **_typed_reductions()}
 UPSTREAM_SHAPES = _shapes()
 CORNERS = _corners()

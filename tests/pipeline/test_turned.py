@@ -1,0 +1,73 @@
+"""Results of rows whose axes are exchanged: the kernel that has the rows stores their elements where they come to lie."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from support import check_every_stage, check_host, check_host_schedules, load, schedules
+
+TARGETS = ("gfx942", "gfx1100", "sm_90", "host")
+LAST = (1024, 960, 1000, 130, 129)
+"""Elements of rows: of whole vectors, with a tail, and of odd length."""
+ROWS = {
+    "softmax": "s = softmax[axis={last}](x)",
+    "norm": "s = rmsnorm[axes={{{last}}}](x)",
+    "argmax": "a = argmax[axis={last}](x)\nc = convert[target_type={dtype}](a)\ns = mul(x, c)",
+    "sums": "r = reduce_sum[axes={{{last}}}](x)\ns = sub(x, r)",
+}
+
+
+def turned(kind: str, seed: int) -> str:
+    """A program of rows along the last axis, whose other axes are exchanged in a result."""
+    random = Random(f"{kind}/{seed}")
+    dtype = random.choice(("half", "float", "bf16"))
+    lens = [random.choice((1, 2, 3, 5, 7)) for _ in range(random.choice((2, 3)))]
+    order = random.sample(range(len(lens)), len(lens))
+    n = random.choice(LAST)
+    listed, permutation = (", ".join(map(str, numbers)) for numbers in ([*lens, n], [*order, len(lens)]))
+    results, more = random.choice(
+        (("y", ""), ("y, s", ""), ("z", "z = neg(y)\n"), ("y, r2", f"r2 = reduce_max[axes={{{len(lens)}}}](s)\n"))
+    )
+    return (
+        f"x = @param:x -> {dtype}{{{listed}}}\n{ROWS[kind].format(last=len(lens), dtype=dtype)}\n"
+        f"y = transpose[permutation={{{permutation}}}](s)\n{more}@return({results})\n"
+    )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", ROWS)
+def test_random_programs(kind: str, target: str) -> None:
+    for seed in range(3):
+        check_every_stage(turned(kind, seed), target)
+    for seed in range(100, 102):
+        check_host(turned(kind, seed), target)
+
+
+TURNED_ROWS = """
+x = @param:x -> half{{3, 5, 4, {n}}}
+s = softmax[axis=3](x)
+y = transpose[permutation={{0, 2, 1, 3}}](s)
+@return(y)
+"""
+
+
+@pytest.mark.parametrize("target", ["gfx942", "sm_90"])
+@pytest.mark.parametrize("n", [1024, 1000, 1001])
+def test_one_kernel_under_every_schedule(n: int, target: str) -> None:
+    text = TURNED_ROWS.format(n=n)
+    assert len(load(text, target).lower("fuse").modules) == 1
+    check_host_schedules(text, schedules(text, target)[::3], target)
+
+
+@pytest.mark.parametrize("permutation", ["{1, 0, 2, 3}", "{2, 1, 0, 3}", "{0, 2, 1, 3}"])
+def test_rows_are_stored_in_whole_accesses(permutation: str) -> None:
+    text = TURNED_ROWS.format(n=1024).replace("{0, 2, 1, 3}", permutation)
+    (module,) = load(text, "sm_90").lower("final").modules
+    assert "vector_write" in [node.op for node in module.nodes]
+
+
+def test_elements_that_part_are_left_to_another_kernel() -> None:
+    """Each would be stored by a transaction of its own."""
+    text = TURNED_ROWS.format(n=1024).replace("{0, 2, 1, 3}", "{0, 1, 3, 2}")
+    assert len(load(text, "sm_90").lower("fuse").modules) == 2
