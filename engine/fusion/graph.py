@@ -59,7 +59,9 @@ class FusionGraph:
 
     Places are numbered too: a lane's own element, its row, its own element stored in another order, and from 3 on those to
     which an operation at a place takes an operand. `roots` says of each which of the first two it was reached from, or that
-    lanes hold it: then each element is made once. `views` says of places that lanes hold which fold's operand they are of, as a shape with the axes folded.
+    lanes hold it: then each element is made once. `views` says of places that lanes hold which fold's operand they are of,
+    as a shape with the axes folded. `aligned` says of each value at which places, and of which spaces, it is made of a
+    reduction that the same kernel can make.
 
     A graph has `questions` to the rules, and is complete when it has taken their answers (`answer`).
     """
@@ -136,7 +138,7 @@ class FusionGraph:
                 self._homes[i, space] = (*known, place)
 
     def _aligned(self) -> list[dict[tuple[int, int], None]]:
-        """For each value, the places and spaces at which it is made of a reduction that the same kernel can make."""
+        """For each value, the places and spaces at which it is made of a kernel's own reduction."""
         found: list[dict[tuple[int, int], None]] = [{} for _ in self.nodes]
         for (i, place, space), needs in self.needs.items():
             if not isinstance(space, int) or space == FLAT:

@@ -26,8 +26,12 @@ def turned(kind: str, seed: int) -> str:
     order = random.sample(range(len(lens)), len(lens))
     n = random.choice(LAST)
     listed, permutation = (", ".join(map(str, numbers)) for numbers in ([*lens, n], [*order, len(lens)]))
+    last = f"[axes={{{len(lens)}}}]"
     results, more = random.choice(
-        (("y", ""), ("y, s", ""), ("z", "z = neg(y)\n"), ("y, r2", f"r2 = reduce_max[axes={{{len(lens)}}}](s)\n"))
+        (
+            *(("y", ""), ("y, s", ""), ("z", "z = neg(y)\n")),
+            *(("y, b", f"b = reduce_max{last}({name})\n") for name in ("s", "y")),
+        )
     )
     return (
         f"x = @param:x -> {dtype}{{{listed}}}\n{ROWS[kind].format(last=len(lens), dtype=dtype)}\n"
