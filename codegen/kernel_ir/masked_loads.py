@@ -108,7 +108,7 @@ class _Loads:
                 yield _Choice(node, value, otherwise, number)
 
     def _converts(self, node: Node) -> bool:
-        return self.library.operator(node.op).converts and node.type.dtype in DTYPES
+        return self.library.operator(node.op).keeps_number and node.type.dtype in DTYPES
 
     def _number(self, node: Node) -> float | None:
         """The number that a node without operands stands for."""

@@ -210,6 +210,17 @@ class Operator:
         return self.result_sort is None and self.result_dtype in self.attributes
 
     @cached_property
+    def keeps_number(self) -> bool:
+        """Does the operator convert its one operand, and nothing else? The bits of a number are another number."""
+        means = self.decl.means
+        return (
+            self.converts
+            and isinstance(means, Call)
+            and means.function == "convert"
+            and isinstance(means.args[0], Name)
+        )
+
+    @cached_property
     def chosen(self) -> tuple[int, int, int] | None:
         """Of an operator that gives one operand or another, as a third one says: the positions of that one, of what stands
         where it holds, and of what stands elsewhere."""

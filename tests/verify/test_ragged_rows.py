@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 from breadth import spread
-from support import WAVE32, WAVE64, check_host_schedules, check_schedules, load, lower_each, schedules
+from support import WAVE32, WAVE64, check_host, check_host_schedules, check_schedules, load, lower_each, schedules
 
 from genrw.codegen.hip.printer import print_kernel
 from genrw.codegen.kernel_ir.masked_loads import with_values_behind_masks
@@ -112,3 +112,17 @@ def test_what_stands_behind_the_end(folds: str, dtype: str, behind: str, choices
     (loaded,) = [line for line in kernel.splitlines() if "_load<" in line]
     assert loaded.endswith(f", {behind});"), kernel
     assert kernel.split("GEN_KERNEL")[-1].count(" ? ") == choices, kernel
+
+
+BITS = """
+x = @param:x -> float{2, 3}
+b = bitcast[target_type=uint32](x)
+y = pad[pads={1, 0, 1, 1}, value=2.0](b)
+@return(y)
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_stands_beside_bits(target: str) -> None:
+    """A load gives numbers where it reads nothing, and the bits of a number are another one."""
+    check_host(BITS, target)
