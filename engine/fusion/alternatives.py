@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from graphlib import TopologicalSorter
 from typing import Any
 
 from genrw.engine.fusion.modules import kernel_modules
@@ -40,12 +41,15 @@ def planned_kernels(plan: Plan, library: Library) -> list[PlannedKernel]:
 def rewritten(plan: Plan, kernels: Sequence[PlannedKernel], others: Mapping[Any, Module]) -> Module:
     """The program of a plan where `others` say, by a kernel's key, what makes the kernel's values."""
     nodes, operands = plan.graph.nodes, plan.graph.operands
-    makers = {i: (kernel, k) for kernel in kernels if kernel.key in others for k, i in enumerate(kernel.stored)}
+    replaced = [kernel for kernel in kernels if kernel.key in others]
+    makers = {i: (kernel, k) for kernel in replaced for k, i in enumerate(kernel.stored) if not plan.graph.given[i]}
+    # A kernel stores all its values at once, so each of them needs all that the kernel is given.
+    needed = {i: makers[i][0].given if i in makers else operands[i] for i in range(len(nodes))}
     made: dict[int, Node] = {}
     done: dict[int, tuple[Node, ...]] = {}
-    for i, node in enumerate(nodes):
-        if i not in makers or plan.graph.given[i]:
-            made[i] = replace(node, operands=tuple(made[o] for o in operands[i])) if operands[i] else node
+    for i in TopologicalSorter(needed).static_order():
+        if i not in makers:
+            made[i] = replace(nodes[i], operands=tuple(made[o] for o in operands[i])) if operands[i] else nodes[i]
             continue
         kernel, k = makers[i]
         if id(kernel) not in done:

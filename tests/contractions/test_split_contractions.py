@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -134,3 +135,29 @@ def test_products_that_fill_the_target_are_one_kernel(m: int, n: int, k: int, ta
 def test_whether_a_product_is_split_is_a_matter_of_the_target(target: str, kernels: int) -> None:
     """Its 128 tiles of 128 x 128 fill the 132 processors of sm_90, and less than half of the 304 of gfx942."""
     assert kernels_of(512, 4096, 14336, target) == kernels
+
+
+def several_products(seed: int) -> tuple[str, dict[str, np.ndarray]]:
+    """Sums and differences of products of integers, some of which are returned, in any order, and what they are of."""
+    draw = Random(seed)
+    rng = np.random.default_rng(seed)
+    inputs = {f"{side}{i}": rng.integers(-2, 3, (24, 24)).astype(np.float16) for i in range(3) for side in "xw"}
+    inputs |= {name: np.tile(value, (1, 12) if name[0] == "x" else (12, 1)) for name, value in inputs.items()}
+    lines = [f"{n} = @param:{n} -> half{{{v.shape[0]}, {v.shape[1]}}}" for n, v in inputs.items()]
+    lines += [f"d{i} = dot(x{i}, w{i})" for i in range(3)]
+    values = [f"d{i}" for i in range(3)]
+    for i in range(4):
+        lines.append(f"v{i} = {draw.choice(['add', 'sub', 'max'])}({draw.choice(values)}, {draw.choice(values)})")
+        values.append(f"v{i}")
+    results = draw.sample(values, draw.randint(2, 4))
+    return "\n".join([*lines, f"@return({', '.join(results)})\n"]), inputs
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_several_products_are_split_where_what_is_made_of_them_needs_others(eager: Library, seed: int) -> None:
+    text, inputs = several_products(seed)
+    program = load(text, "eager_warps", eager)
+    want = program.run(inputs, "interpret")
+    for _stage, lowered in program.remaining_stages():
+        for name, value in lowered.run(inputs, "interpret").items():
+            np.testing.assert_array_equal(value, want[name])
