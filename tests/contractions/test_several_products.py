@@ -51,3 +51,33 @@ def test_kernels_compute_the_same(form: str) -> None:
     got = HostDevice().load(loaded, loaded.kernels())(inputs, threads=1, order=0)
     for name, value in want.items():
         np.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-3)
+
+
+BATCHES: tuple[tuple[int, ...], ...] = ((), (1,), (4,), (1, 4), (2, 1), (2, 4), (1, 1, 4))
+
+
+def batched(first: tuple[int, ...], second: tuple[int, ...], dtype: str, turned: bool, uses: int) -> str:
+    """Products of what is computed, in any batches: `uses` of them take the same first matrices."""
+    dot = "quant_dot" if dtype == "int8" else "dot"
+    left, right = (*first, 96, 128), (*second, 64, 128) if turned else (*second, 128, 64)
+    order = [*range(len(second)), len(second) + 1, len(second)]
+    lines = [f"x = @param:x -> {dtype}{{{', '.join(map(str, left))}}}", "r = relu(x)"]
+    for i in range(uses):
+        lines.append(f"w{i} = @param:w{i} -> {dtype}{{{', '.join(map(str, right))}}}")
+        matrix = f"transpose[permutation={{{', '.join(map(str, order))}}}](w{i})" if turned else f"abs(w{i})"
+        lines += [f"t{i} = {matrix}", f"d{i} = {dot}(r, t{i})"]
+    return "\n".join([*lines, f"@return({', '.join(f'd{i}' for i in range(uses))})\n"])
+
+
+@pytest.mark.parametrize("dtype", ["half", "bf16", "int8"])
+@pytest.mark.parametrize("first", BATCHES)
+@pytest.mark.parametrize("second", BATCHES)
+def test_matrices_of_any_batches_are_multiplied_in_their_own_type(
+    first: tuple[int, ...], second: tuple[int, ...], dtype: str
+) -> None:
+    draw = Random(f"{first}/{second}/{dtype}")
+    text = batched(first, second, dtype, draw.random() < 0.5, draw.choice([1, 3]))
+    modules = load(text, draw.choice(["sm_90", "gfx942"])).lower("fuse").modules
+    products = [node for module in modules for node in module.nodes if node.op == "contraction"]
+    assert products
+    assert all(operand.type.dtype == dtype for node in products for operand in node.operands), text
