@@ -23,14 +23,16 @@ class Executable:
         self.program, self.device = with_winners(program, device.model), device
         self._run = device.prepare(self.program)
         self._inputs, self._results = tuple(self.program.inputs), tuple(self.program.results)
+        usual = self.program.defaults
+        self._least = max((i for i, name in enumerate(self._inputs, 1) if name not in usual), default=0)
         self._settings = frozenset(device.settings) - frozenset(self._inputs)
         self._usual = {"poison": False} if "poison" in device.settings else {}
 
     def __call__(self, *arrays: object, **named: object) -> Any:
         """The program's results: one array, or a tuple in the order in which the program returns them. Names that are no
         parameters are the device's settings, as for `run`."""
-        if len(arrays) == len(self._inputs) and self._settings.issuperset(named):
-            inputs, settings = dict(zip(self._inputs, arrays, strict=True)), named
+        if self._least <= len(arrays) <= len(self._inputs) and self._settings.issuperset(named):
+            inputs, settings = dict(zip(self._inputs, arrays, strict=False)), named
         else:
             settings = {name: named.pop(name) for name in self._settings if name in named}
             inputs = self._bind(arrays, named)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,24 @@ MANY_ARRAYS = (
     "".join(f"x{i} = @param:x{i} -> float{{{ROWS}, {COLUMNS}}}\n" for i in range(4))
     + "a = add(x0, x1)\nb = mul(x2, x3)\nc = sub(a, b)\n@return(a, b, c)\n"
 )
-PROGRAMS = {"softmax": ONE_KERNEL, "four inputs, three results": MANY_ARRAYS}
+_LAYERS = 40
+_STEPS = (("b", "mul", "a"), ("c", "add", "b"), ("d", "mul", "c"), ("e", "add", "d"))
+MANY_KERNELS = (
+    f"x = @param:x -> half{{{ROWS}, {COLUMNS}}}\nv0 = relu(x)\n"
+    + "".join(f'w{i} = @param:w{i} = "weights.npy" -> half{{{COLUMNS}}}\n' for i in range(4 * _LAYERS))
+    + "".join(
+        f"a{i} = softmax[axis={i % 2}](v{i})\n"
+        + "".join(f"{to}{i} = {op}({of}{i}, w{4 * i + k})\n" for k, (to, op, of) in enumerate(_STEPS))
+        + f"v{i + 1} = relu(e{i})\n"
+        for i in range(_LAYERS)
+    )
+    + f"@return(v{_LAYERS})\n"
+)
+PROGRAMS = {
+    "softmax": ONE_KERNEL,
+    "four inputs, three results": MANY_ARRAYS,
+    f"a network of {4 * _LAYERS} weights": MANY_KERNELS,
+}
 
 
 class StubGpu(GpuRuntime):
@@ -119,14 +138,19 @@ def on_a_stub(times: int) -> None:
     """Calls on arrays of the GPU, with results where the caller wants them."""
     for name, text in PROGRAMS.items():
         taken, alone = stub_times(text, times)
-        print(f"{name}: {taken:.1f} µs a call, {alone:.1f} µs of them its launch: {taken / alone:.1f} times as much")
+        print(f"{name}: {taken:.1f} µs a call, a launch alone takes {alone:.1f} µs: {taken / alone:.1f} times as much")
 
 
 def stub_times(text: str, times: int) -> tuple[float, float]:
     """The times of a call, and of its program's first launch alone."""
     gpu = StubGpu()
-    run = Executable(genrw.load(text, target="gfx942"), GpuDevice(gpu))
-    given = [array(gpu, node.type) for node in run.program.inputs.values()]
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "program.gen")
+        path.write_text(text, encoding="utf-8")
+        np.save(Path(folder, "weights.npy"), np.ones(COLUMNS, np.float16))
+        run = Executable(genrw.load(path, target="gfx942"), GpuDevice(gpu))
+        usual = run.program.defaults
+    given = [array(gpu, n.type) for name, n in run.program.inputs.items() if name not in usual]
     out = {name: array(gpu, node.type) for name, node in run.program.results.items()}
     taken = microseconds(lambda: run(*given, stream=5, out=out), times, lambda: None)
     kernel = GpuProgram(gpu, run.program).kernels[0]

@@ -6,14 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from genrw.engine.lowering.program import StagedProgram
-from genrw.grammar.diagnostics import error
+from genrw.grammar.diagnostics import GenrwError, error
 
 
 def given_inputs(program: StagedProgram, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     """The inputs, with the usual values of those that are not given; GenrwError for some that no parameter is called."""
-    unknown = [name for name in inputs if name not in program.inputs]
-    if unknown:
-        names = ", ".join(program.inputs)
-        remedy = f"its inputs are {names}" if names else "it has no inputs"
-        raise error(f"the program has no input `{unknown[0]}`", remedy=remedy)
+    unknown = next((name for name in inputs if name not in program.inputs), None)
+    if unknown is not None:
+        raise unknown_input(program, unknown)
     return {**program.defaults, **inputs}
+
+
+def unknown_input(program: StagedProgram, name: str) -> GenrwError:
+    """What to tell of an array for an input that a program does not have."""
+    names = ", ".join(program.inputs)
+    remedy = f"its inputs are {names}" if names else "it has no inputs"
+    return error(f"the program has no input `{name}`", remedy=remedy)

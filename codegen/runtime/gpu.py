@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import cycle
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from genrw.codegen.hip.header import device_header
 from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.runtime.array_layout import Array, check_array, from_memory, memory_size, to_memory
 from genrw.codegen.runtime.device import Prepared
-from genrw.codegen.runtime.given import given_inputs
+from genrw.codegen.runtime.given import unknown_input
 from genrw.codegen.runtime.gpu_arrays import DeviceArray, DeviceView, Reader, device_view, reader_of, stream_address
 from genrw.codegen.runtime.gpu_runtime import GpuRuntime, Launcher, Mark
 from genrw.codegen.runtime.spills import built
@@ -30,6 +31,8 @@ from genrw.grammar.diagnostics import GenrwError, error
 
 # The widest access of a kernel is 16 bytes: what starts elsewhere cannot be read so.
 _ALIGNMENT = 16
+_NOT_COPIED = -1
+"""Stands for the address of an array that is not on the GPU yet."""
 _KEYS_KEPT = 64
 """How many sorts of arrays that fit are remembered for a tensor."""
 
@@ -173,12 +176,13 @@ class GpuProgram:
             _Tensor(f"input `{name}`", name, node.type.dtype, node.type.lens, node.type.layout)
             for name, node in program.inputs.items()
         ]
-        self._names = program.inputs.keys()
+        self._numbers = {tensor.name: i for i, tensor in enumerate(self._inputs)}
         self._result_names = list(program.results)
         self._outputs = self._find_outputs()
-        self._steps = [(self.kernels[step.kernel], self._slots(step)) for step in self.launches.steps]
+        self._steps = [(self.kernels[step.kernel].start, picking(self._slots(step))) for step in self.launches.steps]
         self._copies: dict[str, Memory] = {}
-        self._uploaded: set[str] = set()
+        self._usual: dict[int, Memory] = {}
+        self._usual_addresses = [_NOT_COPIED] * len(self._inputs)
         self._under_way: tuple[int, Mark] | None = None
 
     def _find_outputs(self) -> dict[int, _Tensor]:
@@ -209,7 +213,6 @@ class GpuProgram:
     def __call__(
         self, inputs: Mapping[str, Any], *, stream: object = None, out: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        given = inputs if inputs.keys() == self._names else given_inputs(self.program, inputs)
         where = 0 if stream is None else stream_address(stream)
         self.runtime.enter()
         is_captured = stream is not None and self._shares_memory and self.runtime.is_capturing(where)
@@ -217,9 +220,9 @@ class GpuProgram:
             self._require_memory()
         else:
             self._follow_calls(where)
-        arrays, addresses, on_gpu = self._placed(given, where, out)
-        for kernel, slots in self._steps:
-            kernel.start([addresses[slot] for slot in slots], where)
+        arrays, addresses, on_gpu = self._placed(inputs, where, out)
+        for start, picked in self._steps:
+            start(picked(addresses), where)
         made = [arrays[number] for number in self.launches.results]
         if stream is None or not on_gpu:
             self._finish(where)
@@ -232,13 +235,13 @@ class GpuProgram:
         """The microseconds of each launch on the GPU, in each of so many calls behind a first one."""
         self.runtime.enter()
         self._follow_calls(0)
-        _arrays, addresses, _ = self._placed(given_inputs(self.program, inputs), 0, None)
+        _arrays, addresses, _ = self._placed(inputs, 0, None)
         self.runtime.synchronize(0)
         steps = cycle(self._steps)
 
         def run(stream: int) -> None:
-            kernel, slots = next(steps)
-            kernel.start([addresses[slot] for slot in slots], stream)
+            start, picked = next(steps)
+            start(picked(addresses), stream)
 
         count = len(self._steps)
         times = self.runtime.times(run, count * (passes + 1))
@@ -249,17 +252,34 @@ class GpuProgram:
     ) -> tuple[dict[int, DeviceArray], list[int], bool]:
         """The arrays of a call's results, the addresses of all that its kernels take, and whether any of it lay on the
         GPU."""
-        on_gpu, addresses = bool(out), []
-        for tensor in self._inputs:
-            if tensor.name not in given:
-                raise error(f"input `{tensor.name}` is missing")
-            pointer, lies_there = self._address(tensor, given[tensor.name], stream)
-            on_gpu |= lies_there
-            addresses.append(pointer)
+        addresses, on_gpu = self._input_addresses(given, stream)
+        on_gpu |= bool(out)
         arrays = {number: self._output(tensor, out, stream) for number, tensor in self._outputs.items()}
         addresses += [array.pointer for array in arrays.values()]
         addresses += [memory.pointer for memory in self._scratch]
         return arrays, addresses, on_gpu
+
+    def _input_addresses(self, given: Mapping[str, Any], stream: int) -> tuple[list[int], bool]:
+        """Where kernels find the inputs, and whether any of those given lay on the GPU."""
+        addresses, on_gpu = self._usual_addresses.copy(), False
+        for name, value in given.items():
+            if name not in self._numbers:
+                raise unknown_input(self.program, name)
+            number = self._numbers[name]
+            addresses[number], lies_there = self._address(self._inputs[number], value, stream)
+            on_gpu |= lies_there
+        if _NOT_COPIED in addresses:
+            addresses = [self._usual_address(k, stream) if a == _NOT_COPIED else a for k, a in enumerate(addresses)]
+        return addresses, on_gpu
+
+    def _usual_address(self, number: int, stream: int) -> int:
+        """Where the array lies that stands for an input which is not given: it is copied once."""
+        tensor = self._inputs[number]
+        if tensor.name not in self.program.defaults:
+            raise error(f"input `{tensor.name}` is missing")
+        memory = self._usual[number] = self._written(None, tensor, self.program.defaults[tensor.name], stream)
+        self._usual_addresses[number] = memory.pointer
+        return memory.pointer
 
     def _follow_calls(self, stream: int) -> None:
         """Have a stream wait for what calls on another one still do with memory that all calls share."""
@@ -270,7 +290,7 @@ class GpuProgram:
     @property
     def _shares_memory(self) -> bool:
         """Do calls use the same memory, besides what callers give?"""
-        return bool(self.launches.scratch or self._copies)
+        return bool(self.launches.scratch or self._copies or self.program.defaults)
 
     def _require_memory(self) -> None:
         """GenrwError if the memory that calls share would have to be taken while a stream is captured."""
@@ -342,16 +362,16 @@ class GpuProgram:
         tensor.taken.add(key)
 
     def _copied_there(self, tensor: _Tensor, value: Any, stream: int) -> int:
-        """The copy of a numpy array on the GPU. What stands for an input that is not given is copied once."""
-        usual = tensor.name in self.program.defaults and value is self.program.defaults[tensor.name]
-        if tensor.name in self._copies and usual and tensor.name in self._uploaded:
-            return self._copies[tensor.name].pointer
-        memory = to_memory(check_array(tensor.name, value, tensor.dtype, tensor.lens), tensor.strides)
-        if tensor.name not in self._copies:
-            self._copies[tensor.name] = Memory(self.runtime, memory.nbytes)
-        self.runtime.write(self._copies[tensor.name].pointer, memory, stream)
-        (self._uploaded.add if usual else self._uploaded.discard)(tensor.name)
-        return self._copies[tensor.name].pointer
+        """The copy of a numpy array on the GPU."""
+        memory = self._copies[tensor.name] = self._written(self._copies.get(tensor.name), tensor, value, stream)
+        return memory.pointer
+
+    def _written(self, memory: Memory | None, tensor: _Tensor, value: Any, stream: int) -> Memory:
+        """Memory of the GPU, the given one if there is one, with the elements of a numpy array."""
+        elements = to_memory(check_array(tensor.name, value, tensor.dtype, tensor.lens), tensor.strides)
+        memory = memory or Memory(self.runtime, elements.nbytes)
+        self.runtime.write(memory.pointer, elements, stream)
+        return memory
 
     def _follow(self, other: int, stream: int) -> None:
         """Have a stream wait for what another one has to do up to now."""
@@ -414,6 +434,13 @@ class GpuProgram:
         memory = np.empty(memory_size(array.lens, array.strides), numpy_dtype(array.dtype))
         self.runtime.read(memory, array.pointer, array.stream or 0)
         return from_memory(memory, array.lens, array.strides)
+
+
+def picking(places: Sequence[int]) -> Callable[[Sequence[int]], Sequence[int]]:
+    """What takes the elements at some places out of a sequence."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda elements: [elements[place] for place in places]
 
 
 def _key(reader: Reader | None, value: Any) -> tuple[Any, ...] | None:

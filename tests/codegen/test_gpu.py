@@ -390,4 +390,4 @@ def test_what_stands_for_an_input_is_copied_once(gpu: HostGpu, tmp_path: Path, m
     other = {"x": given["x"], "y": given["y"] + 1}
     close(program({"x": OnGpu(given["x"]), "y": other["y"]}), other)
     close(program({"x": OnGpu(given["x"])}), given)
-    assert len(written) == 3
+    assert len(written) == 2, "another array does not take its place"
