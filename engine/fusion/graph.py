@@ -28,6 +28,8 @@ Need = tuple[int, int]
 Asked = tuple[int, int, "int | IterationSpace"]
 """A value's number, a place, and the number of the space that it belongs to, or what lanes hold."""
 
+_EXPOSED = 0.5
+"""The share of a kernel's lesser time, for memory or for arithmetic, that the greater one does not hide."""
 FLAT = -1
 """The number of the space of kernels without reductions."""
 
@@ -188,6 +190,11 @@ class FusionGraph:
             + [(TURNED, n) for place, n in fitting[size] if exchanges[i] and place == ELEMENT]
         ]
 
+    def takes_elsewhere(self, i: int, operand: int) -> bool:
+        """Does a value's own element need other elements of an operand?"""
+        needs = self.needs.get((i, ELEMENT, FLAT), ())
+        return any(o == operand and there == ELSEWHERE for o, there in zip(self.operands[i], needs, strict=False))
+
     def below(self, space: int, i: int, place: int) -> tuple[Need, ...] | None:
         """What a value needs to be made at a place in a kernel of a space; None if no rule makes it there."""
         return self.below_in(space)((i, place))
@@ -244,8 +251,8 @@ class FusionGraph:
 
     def time(self, moved: float, operations: float) -> float:
         """The predicted time of a kernel that moves so many bytes, in microseconds."""
-        costs = self.costs
-        return costs.launch + max(moved / costs.bandwidth, operations / costs.rate)
+        moving, computing = moved / self.costs.bandwidth, operations / self.costs.rate
+        return self.costs.launch + max(moving, computing) + _EXPOSED * min(moving, computing)
 
     def homes(self, i: int, space: int, elements: int) -> tuple[int, ...]:
         """The places at which a kernel of a space, or a flat one of so many elements, can store a value.

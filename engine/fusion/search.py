@@ -309,7 +309,9 @@ class _Improver:
         graph, users = self.graph, self.graph.users[i]
         if graph.given[i] or i in self.results:
             return False
-        return len(users) > 1 or any(u in graph.fold_space or graph.elements[u] > graph.elements[i] for u in users)
+        return len(users) > 1 or any(
+            u in graph.fold_space or graph.elements[u] > graph.elements[i] or graph.takes_elsewhere(u, i) for u in users
+        )
 
     def _values(self) -> bool:
         changed = False

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cases import Case
 from support import load, shipped
-from tiled_cases import tiled_convolution, tiled_product, tiled_schedules
+from tiled_cases import tiled_convolution, tiled_patches, tiled_product, tiled_schedules
 
 from genrw.codegen.runtime.devices import HostDevice
 from genrw.engine.interpret.matrices import operand_places
@@ -28,7 +28,7 @@ WAYS = [
 """Targets with the element types for which they have instructions."""
 AT_STAGES, AS_KERNELS = 4, 1
 """Cases of a target, a type and a kind."""
-KINDS = {"product": tiled_product, "convolution": tiled_convolution}
+KINDS = {"product": tiled_product, "convolution": tiled_convolution, "patches": tiled_patches}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -125,3 +125,14 @@ def test_lanes_hold_each_element_of_the_operands(name: str) -> None:
         i, j = operand_places(instruction, part, 2, length, 2, depth)
         assert i.shape[0] == instruction.values["lanes"]
         assert {*zip(i.flat, j.flat, strict=True)} == {(r, k) for r in range(2 * length) for k in range(2 * depth)}
+
+
+@pytest.mark.parametrize("tile", [(64, 32, 64), (64, 32, 32), (128, 32, 64)])
+def test_places_of_sums_do_not_depend_on_the_step(tile: tuple[int, int, int]) -> None:
+    """In the loop a lane's number is the remainder of a depth, too; behind it there is no step any more."""
+    text = (
+        "x = @param:x -> half{1, 3, 224, 224}\nw = @param:w -> half{768, 3, 16, 16}\n"
+        "z = convolution[stride={16, 16}](x, w)\n@return(z)\n"
+    )
+    schedule = {"tile": tile, "instruction": "mma_m16n8k16_f16", "block_size": 64, "stages": 4}
+    assert load(text, "sm_90", schedule=schedule).kernels()

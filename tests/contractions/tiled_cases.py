@@ -121,6 +121,17 @@ def tiled_convolution(random: Random, rng: np.random.Generator, dtype: str) -> C
     return Convolution(samples, group, channels, size, window, padding, stride, dilation, last).case(rng, dtype)
 
 
+def tiled_patches(random: Random, rng: np.random.Generator, dtype: str) -> Case:
+    """A convolution whose windows lie side by side, each a power of two long, as in networks that cut images into patches."""
+    samples, side = random.choice((1, 2)), random.choice((2, 4, 8, 16))
+    places = random.choice((2, 3)), random.choice((2, 5))
+    size = side * places[0], side * places[1]
+    channels = random.choice((1, 3)), random.choice((16, 24))
+    return Convolution(samples, 1, channels, size, (side, side), stride=(side, side), last=random.random() < 0.3).case(
+        rng, dtype
+    )
+
+
 def tiled_schedules(program: Program, instruction: str | None = None) -> list[Mapping[str, Any]]:
     """The schedules of a program of one kernel that make tiles, by any instruction or by one, the cheapest first."""
     rated = next(iter(program.lower("schedule").trace.schedules.values()), ())
