@@ -936,6 +936,23 @@ def _corners() -> dict[str, str]:
             j = mul(whole, whole)
             k = div(y, 4.0)
             @return(a, b, d, e, f, g, h, j, k)""",
+        "whole_powers": """
+            x = @param:x -> float{7, 9}
+            h = @param:h -> half{7, 9}
+            a = pow(x, 1.0)
+            b = pow(x, 2.0)
+            c = pow(x, 3.0)
+            d = pow(x, 4.0)
+            e = pow(x, -1.0)
+            f = pow(h, 3.0)
+            @return(a, b, c, d, e, f)""",
+        "known_conditions": """
+            c = @param:c -> bool{5, 8}
+            a = logical_and(c, true)
+            b = logical_or(c, false)
+            d = logical_and(c, false)
+            e = logical_or(c, true)
+            @return(a, b, d, e)""",
         "conversions": """
             x = @param:x -> half{7, 9}
             h = @param:h -> half{7, 9}
