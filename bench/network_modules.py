@@ -33,6 +33,10 @@ def made(name: str, batch: int = 1, length: int = 64) -> Made:
         if isinstance(part, torch.nn.modules.batchnorm._BatchNorm):
             part.running_mean.normal_(0, 0.1)
             part.running_var.uniform_(0.5, 1.5)
+    with torch.no_grad():
+        for weight in network.parameters():
+            if weight.dim() == 1 or not weight.any():  # they begin as ones and zeros, and would be one constant
+                weight.add_(torch.randn_like(weight), alpha=0.02)
     return network, inputs
 
 

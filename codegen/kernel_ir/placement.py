@@ -185,11 +185,37 @@ def _set_slots(order: Sequence[Placed]) -> None:
     for item in order:
         if item.folds_loop:
             item.slot = 2 * max(o.loop for o in item.operands if o.loop is not None) + 2
-            item.level = 0
             continue
         ready = max((o.slot for o in item.operands), default=0)
         item.slot = ready if item.loop is None else 2 * item.loop + 1
-        item.level = max((_level_after(o, item) for o in item.operands if o.slot == item.slot), default=0)
+    _defer(order)
+    for item in order:
+        if not item.folds_loop:
+            item.level = max((_level_after(o, item) for o in item.operands if o.slot == item.slot), default=0)
+
+
+def _defer(order: Sequence[Placed]) -> None:
+    """Compute arrays behind the passes that do not need them: else registers hold them all the while."""
+    deferred: set[int] = set()
+    for item in order:
+        sources = [o for o in item.operands if o.node.type.size and not o.cheap]
+        if item.loop is None and not item.folds_loop and _is_free(item) and all(id(o) in deferred for o in sources):
+            deferred.add(id(item))
+    for item in reversed(order):
+        if id(item) in deferred and item.users:
+            # What a pass needs is computed before it.
+            needed = min(u.slot - 1 if u.folds_loop else u.slot for u in item.users)
+            item.slot = max(item.slot, needed - needed % 2)
+
+
+def _is_free(item: Placed) -> bool:
+    """Is it an array that is the same wherever it is computed? Workgroup memory changes."""
+    node = item.node
+    return (
+        bool(node.type.size)
+        and node.type.sort not in ("effect", "index")
+        and not any(o.node.type.sort in ("buffer", "effect") for o in item.operands)
+    )
 
 
 def _level_after(operand: Placed, user: Placed) -> int:

@@ -9,6 +9,7 @@ from operator import mul, or_
 from typing import Any
 
 from genrw.engine.egraph.ill_made import blamed, differ, ill_made, other_type
+from genrw.engine.egraph.narrowed import Classes, narrowed
 from genrw.engine.egraph.sharing import Sharing
 from genrw.engine.egraph.stage import EGraphSnapshot
 from genrw.engine.ir.enode import ENode
@@ -93,12 +94,25 @@ class Extractor:
         """The new root of a module; `names` gives the written node of each class that has one."""
         chosen = self.chosen(module, names)
         try:
-            root = self.rebuilt(chosen.root, chosen.program, context, names)
+            made = self.made(chosen.root, chosen.program, context, names)
         except GenrwError as problem:
             raise blamed(self.library, self.graph, [module], problem) from None
+        root = made[chosen.root]
+        if self._comes_before_cutting:
+            classes = Classes(self.graph.classes, lambda node: self.graph.class_of[self.graph.ids[id(node)]])
+            taken = {node.name for node in made.values() if node.name}
+            root = narrowed(
+                root, made, module, classes, lambda step, node: self.node(*step, [node], context, names, taken)
+            )
         if module.root.op == root.op and any(map(_changed, module.root.operands, root.operands)):
             raise ill_made(self.library, self.graph, [module]) or _other_results(module.root, root)
         return root
+
+    @property
+    def _comes_before_cutting(self) -> bool:
+        """Is the stage's result a program that is not cut into kernels yet?"""
+        stages, cutting = self.library.stages, self.library.fusing_stage
+        return cutting is not None and stages.index(self.stage) <= stages.index(cutting)
 
     def chosen(self, module: Module, names: Mapping[int, Node]) -> Chosen:
         """The nodes that a module's new form is made of."""
@@ -277,6 +291,12 @@ class Extractor:
         self, root: int, program: Mapping[int, ENode], context: Mapping[str, Any], names: Mapping[int, Node]
     ) -> Node:
         """The program that the nodes of classes make up, from its root down; the nodes are in no circle."""
+        return self.made(root, program, context, names)[root]
+
+    def made(
+        self, root: int, program: Mapping[int, ENode], context: Mapping[str, Any], names: Mapping[int, Node]
+    ) -> dict[int, Node]:
+        """The same, as the nodes of all its classes."""
         made: dict[int, Node] = {}
         taken: set[str] = set()
         stack = [root]
@@ -290,7 +310,7 @@ class Extractor:
             stack.pop()
             if number not in made:
                 made[number] = self.node(number, node, [made[o] for o in node.operands], context, names, taken)
-        return made[root]
+        return made
 
     def node(
         self,

@@ -309,13 +309,15 @@ class _Improver:
         graph, users = self.graph, self.graph.users[i]
         if graph.given[i] or i in self.results:
             return False
+        if any(graph.item[i] < graph.item[o] for o in graph.operands[i]):
+            return True
         return len(users) > 1 or any(
             u in graph.fold_space or graph.elements[u] > graph.elements[i] or graph.takes_elsewhere(u, i) for u in users
         )
 
     def _values(self) -> bool:
         changed = False
-        for i in self.candidates:
+        for i in sorted({*self.candidates, *self.plan.owner}.difference(self.results)):
             if not self._tried(i):
                 changed = (self._unstored(i) if i in self.plan.owner else self._stored(i) or self._parted(i)) or changed
         for i in sorted(self.plan.owner):

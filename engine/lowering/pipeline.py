@@ -222,7 +222,9 @@ class Pipeline:
         self, units: Sequence[Unit], names: Sequence[str], stage: str, options: Options, trace: Trace
     ) -> list[Unit]:
         """Run one stage on programs, all their kernels together but for those that are remembered."""
-        keys = [(stage, unit_key(unit), _made_by(unit), names, options.key) for unit in units]
+        # Other stages do not ask which schedules are preferred.
+        asked = options if stage == self.library.scheduling_stage else replace(options, preferences=None)
+        keys = [(stage, unit_key(unit), _made_by(unit), names, asked.key) for unit in units]
         new = {key: unit for key, unit in zip(keys, units, strict=True) if key not in self._staged}
         if new:
             made = Trace()

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from genrw.engine.fusion.compute_locations import ELEMENT, ELSEWHERE, HELD, PLACES, ROW
+from genrw.engine.fusion.compute_locations import ELEMENT, ELSEWHERE, HELD, PLACES, ROW, TURNED
 from genrw.engine.ir.nodes import Node, walk
 from genrw.engine.language.arrays import Array, Values
 from genrw.engine.library.library import Library
@@ -114,7 +114,8 @@ class _Question:
 
     def _fits(self, tensor: Node, place: int) -> bool:
         """Has a place as many elements as a tensor?"""
-        wanted = {ELEMENT: self.elements.size, ROW: int(self.rows.max()) + 1 if self.rows.size else 0}
+        elements = self.elements.size
+        wanted = {ELEMENT: elements, TURNED: elements, ROW: int(self.rows.max()) + 1 if self.rows.size else 0}
         return place in ANYWHERE or tensor.type.elements == wanted[place]
 
     def _changed(self, element: int, place: int, needs: list[tuple[Node, int]], seed: int) -> bool | None:
@@ -130,6 +131,8 @@ class _Question:
             a, b = (self._value(values) for values in (first, second))
         except Meaningless:
             return None
+        if place == TURNED:  # which of the elements is the lane's, the order says: one of them has to stay
+            return not np.any(a == b)
         mine = self._mine(place, element, a.size)
         return not np.array_equal(a.reshape(-1)[mine], b.reshape(-1)[mine], equal_nan=a.dtype.kind == "f")
 
