@@ -31,7 +31,7 @@ class Rewrite:
     """One rewrite: the directions of rules that made it, and the program's text before and after.
 
     `back` says that a rule was read from right to left, `again` that the rewrites of these numbers, from the first to
-    the last, are made once more.
+    the last, are made once more, `rounds` that no rule made it: roundings that rules left out are put back.
     """
 
     number: int
@@ -40,6 +40,7 @@ class Rewrite:
     after: str
     back: bool = False
     again: tuple[int, int] | None = None
+    rounds: bool = False
 
     def diff(self) -> list[str]:
         """The difference, as hunks of a unified diff."""
@@ -83,10 +84,13 @@ def _trace(module: Module, stage: str, program: Program, lowered: Program, pipel
     found = study(pipeline, module, stage, program.options)
     texts = [module_text(state.module, program) for state in found.states]
     rewrites = _rewrites(found.steps, texts)
+    rounded = next((module_text(m, lowered) for m in lowered.modules if m.name == module.name), texts[-1])
     cut = next((unit for unit in lowered.units if unit.main is not None and unit.name == module.name), None)
     if cut is not None and stage == program.library.fusing_stage:
         rules = _cutting_rules(module, lowered)
         rewrites.append(Rewrite(len(rewrites) + 1, rules, texts[-1], _unit_text(cut, lowered)))
+    elif rounded != texts[-1]:
+        rewrites.append(Rewrite(len(rewrites) + 1, (), texts[-1], rounded, rounds=True))
     return StageTrace(stage, module.name, texts[0], tuple(rewrites), tuple(_unused(found, program)))
 
 
@@ -230,6 +234,8 @@ def _told(rewrite: Rewrite, rules: Mapping[str, RuleDecl]) -> str:
     if rewrite.again is not None:
         first, last = rewrite.again
         return f"as in {first} to {last}"
+    if rewrite.rounds:
+        return "roundings that rules left out are put back"
     named = ", ".join(_placed(key, rules) for key in rewrite.rules) or "by its cost"
     doc = rules[rewrite.rules[0].split("/")[0]].doc.split("\n")[0] if len(rewrite.rules) == 1 else ""
     back = ", from right to left" if rewrite.back else ""
