@@ -18,6 +18,9 @@ RMS_BOUND = 80
 ELEMENT_BOUND = 8 * RMS_BOUND
 """How many epsilons one element may be off, in terms of its own and of the typical reference value."""
 
+RANGE_BOUND = 8
+"""How many epsilons from the end of a type's range a reference may be where what lies on the other side is right as well."""
+
 _COMPUTES_NOTHING = ("boundary", "index_map")
 _SMALLEST_NORMAL_FLOAT = 2.0**-126
 _SMALLEST_NORMAL = {"half": 2.0**-14, "double": 2.0**-1022}
@@ -66,6 +69,7 @@ def _compare_floats(got: Values, want: Values, dtype: str, coarsest: str) -> str
     if np.any(special):
         within = want.astype(numpy_dtype(coarsest)).astype(np.float64)
         same = (found == rounded) | (found == within) | (np.isnan(found) & np.isnan(rounded))
+        same |= _near_the_end(found, right, dtype, RANGE_BOUND * DTYPES[coarsest].epsilon)
         if np.any(special & ~same):
             return _worst(got, want, (special & ~same).astype(np.float64))
         difference, sizes = np.where(special, 0.0, difference), np.where(special, 0.0, sizes)
@@ -81,6 +85,15 @@ def _compare_floats(got: Values, want: Values, dtype: str, coarsest: str) -> str
         place = _worst(got, want, excess)
         return f"{place}; the RMS error is {error / epsilon:.3g} epsilons of the largest value"
     return None
+
+
+def _near_the_end(found: Values, right: Values, dtype: str, share: float) -> Values:
+    """Which elements are on the other side of the end of a type's range than the reference, which is no further from it than a
+    share of itself."""
+    further, nearer = ((right * (1 + d)).astype(numpy_dtype(dtype)).astype(np.float64) for d in (share, -share))
+    over = np.isinf(found) & (found == further) & np.isfinite(right)
+    under = np.isfinite(found) & np.isinf(further) & (np.sign(found) == np.sign(right)) & (np.abs(found) >= np.abs(nearer))
+    return np.asarray(over | under)
 
 
 def _root_mean_square(values: Values) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -301,3 +302,26 @@ def test_folded_rows_end_in_their_accumulator() -> None:
     values = [s.value for s in of_kind(kernel, Let)]
     starts = {s.variable for s in of_kind(kernel, Start)}
     assert {v.accumulator for v in values if isinstance(v, Folded)} <= starts
+
+
+RESIDUAL = """\
+x = @param:x -> half{512, 768}
+w = @param:w -> half{768, 768}
+bias = @param:bias -> half{768}
+residual = @param:residual -> half{512, 768}
+d = dot(x, w)
+s = add(d, bias)
+y = add(s, residual)
+@return(y)
+"""
+
+
+@pytest.mark.parametrize("target", ["sm_90", "gfx942", "gfx1100"])
+@pytest.mark.parametrize("staged", [0, 1])
+def test_what_a_loop_does_not_need_is_loaded_behind_it(target: str, staged: int) -> None:
+    """Registers would hold a share of the residual all through the loop."""
+    for kernel in load(RESIDUAL, target, schedule={"algo": "matrix", "staged": staged}).kernels():
+        body = kernel.text[kernel.text.rindex("z_output)") :] if "z_output)" in kernel.text else kernel.text
+        loads = [found.start() for found in re.finditer(r"\bresidual[,\[]", body)]
+        assert loads
+        assert min(loads) > body.rindex("for (int step = 0")

@@ -15,7 +15,7 @@ from genrw.engine.interpret import lane_program
 from genrw.engine.interpret.compare import compare
 from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.interpret.reference import interpret
-from genrw.engine.ir.dtypes import dtype_name
+from genrw.engine.ir.dtypes import DTYPES, dtype_name, numpy_dtype
 from genrw.engine.ir.nodes import Module, Unit
 from genrw.engine.library.gather import build_library
 from genrw.engine.library.library import Library
@@ -579,3 +579,18 @@ def test_results_that_differ(got: Any, want: Any, dtype: str, message: str) -> N
     found = compare(got, want, dtype)
     assert found is not None
     assert message in found
+
+
+@pytest.mark.parametrize(("dtype", "end"), [("half", 65520.0), ("bf16", 3.396e38), ("float", 3.40282357e38)])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_results_at_the_end_of_a_types_range_may_be_infinite(dtype: str, end: float, sign: float) -> None:
+    """One rounding decides there; an infinity is wrong where the reference is far from the end, and the other way round."""
+    kind = numpy_dtype(dtype)
+    near, far = np.array([sign * end * (1 - DTYPES[dtype].epsilon)]), np.array([sign * end / 2])
+    infinite = np.array([sign * np.inf]).astype(kind)
+    largest = np.array([sign * end * (1 - 2 * DTYPES[dtype].epsilon)]).astype(kind)
+    assert compare(infinite, near, dtype) is None
+    assert compare(largest, np.array([sign * end * (1 + DTYPES[dtype].epsilon)]), dtype) is None
+    assert "where" in str(compare(infinite, far, dtype))
+    assert "where" in str(compare(-infinite, near, dtype))
+    assert "where" in str(compare(largest, np.array([sign * end * 2]), dtype))

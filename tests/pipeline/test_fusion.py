@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -592,3 +593,49 @@ def test_a_pinned_schedule_is_for_the_kernels_that_can_have_it() -> None:
     with pytest.raises(GenrwError) as caught:
         load(text, schedule={"algo": "flat"}).lower("schedule")
     assert "no legal schedule of module `k0` has algo=flat" in caught.value.diagnostics[0].message
+
+
+def residual_blocks(seed: int) -> str:
+    """Halves through products, biases, activations, turned heads, sums with what came before and norms, in any order."""
+    draw = Random(seed)
+    lines = ["x = @param:x -> half{2, 48, 64}"]
+    value, kept = "x", "x"
+    for i in range(draw.randint(3, 6)):
+        step = draw.choice(["product", "product", "norm", "residual", "activation", "heads"])
+        if step == "product":
+            lines += [f"w{i} = @param:w{i} -> half{{64, 64}}", f"b{i} = @param:b{i} -> half{{64}}"]
+            lines += [f"d{i} = dot({value}, w{i})", f"v{i} = add(d{i}, b{i})"]
+        elif step == "norm":
+            lines.append(f"v{i} = layernorm[axes={{2}}]({value})")
+        elif step == "residual":
+            lines.append(f"v{i} = add({value}, {kept})")
+        elif step == "activation":
+            lines.append(f"v{i} = {draw.choice(['relu', 'tanh', 'gelu_erf'])}({value})")
+        else:
+            lines += [
+                f"h{i} = reshape[dims={{2, 48, 4, 16}}]({value})",
+                f"t{i} = transpose[permutation={{0, 2, 1, 3}}](h{i})",
+            ]
+            lines += [f"e{i} = exp(t{i})", f"u{i} = transpose[permutation={{0, 2, 1, 3}}](e{i})"]
+            lines.append(f"v{i} = reshape[dims={{2, 48, 64}}](u{i})")
+        value, kept = f"v{i}", draw.choice([kept, f"v{i}"])
+    return "\n".join([*lines, f"y = neg({value})", "@return(y)\n"])
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
+def test_tensors_between_kernels_are_of_the_programs_type(seed: int, target: str) -> None:
+    """What has as many elements as the program's tensors is stored in halves, as the program rounds it; and it is read."""
+    program = load(residual_blocks(seed), target).lower("fuse")
+    wide = [
+        p for m in program.modules for p in m.parameters if p.type.dtype == "float" and p.type.elements >= 2 * 48 * 64
+    ]
+    assert not wide, program
+    for plan in program.trace.plans.values():
+        read = {i for body in plan.bodies.values() for i in body.loads}
+        assert set(plan.owner) <= read | set(plan.graph.results), program
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_roundings_between_kernels_change_nothing_else(seed: int) -> None:
+    check_every_stage(residual_blocks(seed), "sm_90")
