@@ -213,7 +213,8 @@ def _is_free(item: Placed) -> bool:
     node = item.node
     return (
         bool(node.type.size)
-        and node.type.sort not in ("effect", "index")
+        and not item.cheap
+        and node.type.sort != "effect"
         and not any(o.node.type.sort in ("buffer", "effect") for o in item.operands)
     )
 

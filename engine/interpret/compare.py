@@ -92,7 +92,9 @@ def _near_the_end(found: Values, right: Values, dtype: str, share: float) -> Val
     share of itself."""
     further, nearer = ((right * (1 + d)).astype(numpy_dtype(dtype)).astype(np.float64) for d in (share, -share))
     over = np.isinf(found) & (found == further) & np.isfinite(right)
-    under = np.isfinite(found) & np.isinf(further) & (np.sign(found) == np.sign(right)) & (np.abs(found) >= np.abs(nearer))
+    under = (
+        np.isfinite(found) & np.isinf(further) & (np.sign(found) == np.sign(right)) & (np.abs(found) >= np.abs(nearer))
+    )
     return np.asarray(over | under)
 
 

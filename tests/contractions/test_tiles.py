@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import Case
+import references
+from cases import Case, whole
 from support import load, shipped
 from tiled_cases import tiled_convolution, tiled_patches, tiled_product, tiled_schedules
 
@@ -136,3 +137,26 @@ def test_places_of_sums_do_not_depend_on_the_step(tile: tuple[int, int, int]) ->
     )
     schedule = {"tile": tile, "instruction": "mma_m16n8k16_f16", "block_size": 64, "stages": 4}
     assert load(text, "sm_90", schedule=schedule).kernels()
+
+
+@pytest.mark.parametrize("dtype", ["half", "bf16"])
+@pytest.mark.parametrize(("m", "n"), [(64, 64), (65, 72), (130, 136), (130, 128), (97, 64), (128, 192)])
+def test_what_is_added_to_exchanged_sums(m: int, n: int, dtype: str) -> None:
+    """Of a bias and a residual each lane reads the neighbours that it has after the exchange."""
+    rng, k = np.random.default_rng(m + n), 72
+    values = {"x": (m, k), "w": (k, n), "b": (n,), "r": (m, n)}
+    inputs = {name: whole(rng, dtype, lens) for name, lens in values.items()}
+    text = "".join(
+        f"{name} = @param:{name} -> {dtype}{{{', '.join(map(str, lens))}}}\n" for name, lens in values.items()
+    )
+    text += "d = dot(x, w)\ns = add(d, b)\nz = add(s, r)\n@return(z)\n"
+    right = references.dot(inputs["x"].astype(float), inputs["w"].astype(float)) + inputs["b"] + inputs["r"]
+    code = "f16" if dtype == "half" else "bf16"
+    program = load(text, "sm_90", schedule={"instruction": f"wgmma_m64n64k16_{code}", "staged": 2})
+    for _stage, lowered in program.remaining_stages():
+        np.testing.assert_array_equal(lowered.run(inputs, "interpret")["z"].astype(float), right.astype(float))
+    (kernel,) = program.kernels()
+    assert ("gen::chunks_load<" in kernel.text[-4000:]) == (n % 64 == 0)
+    run = HostDevice().load(program, [kernel])
+    for order in (0, 1):
+        np.testing.assert_array_equal(run(inputs, threads=1, order=order)["z"].astype(float), right.astype(float))

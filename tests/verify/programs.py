@@ -1489,6 +1489,7 @@ _PRODUCT = "x = @param:x -> {t}{{{m}, {k}}}\nw = @param:w -> {t}{{{k}, {n}}}\nz 
 _BYTES = "x = @param:x -> {t}{{{m}, {k}}}\nv = @param:v -> {t}{{{n}, {k}}}\nw = transpose[permutation={{1, 0}}](v)\nz = quant_dot(x, w)\n@return(z)"
 _TURNED = "x = @param:x -> {t}{{{k}, {m}}}\ny = transpose[permutation={{1, 0}}](x)\nv = @param:v -> {t}{{{n}, {k}}}\nw = transpose[permutation={{1, 0}}](v)\nz = dot(y, w)\n@return(z)"
 _SQUASHED = "x = @param:x -> {t}{{{m}, {k}}}\ny = sigmoid(x)\nw = @param:w -> {t}{{{k}, {n}}}\nb = @param:b -> {t}{{{n}}}\nd = dot(y, w)\nz = add(d, b)\n@return(z)"
+_ADDED = "x = @param:x -> {t}{{{m}, {k}}}\nw = @param:w -> {t}{{{k}, {n}}}\nb = @param:b -> {t}{{{n}}}\nr = @param:r -> {t}{{{m}, {n}}}\nd = dot(x, w)\ns = add(d, b)\nz = add(s, r)\n@return(z)"
 _IMAGES = "x = @param:x -> {t}{{2, {m}, 7, {k}}}\nw = @param:w -> {t}{{{n}, 3, 3, {k}}}\nu = transpose[permutation={{0, 3, 1, 2}}](x)\nv = transpose[permutation={{0, 3, 1, 2}}](w)\nc = convolution[padding={{1, 1}}](u, v)\nz = transpose[permutation={{0, 2, 3, 1}}](c)\n@return(z)"
 _STEPS_OF_TWO = _IMAGES.replace("padding={{1, 1}}", "padding={{1, 1}}, stride={{2, 2}}")
 _DATA = "x = @param:x -> {t}{{2, {m}, 7, {k}}}\nw = @param:w -> {t}{{{k}, 3, 3, {n}}}\nu = transpose[permutation={{0, 3, 1, 2}}](x)\nv = transpose[permutation={{0, 3, 1, 2}}](w)\nc = convolution_backwards_data[padding={{1, 1}}](u, v)\nz = transpose[permutation={{0, 2, 3, 1}}](c)\n@return(z)"
@@ -1539,6 +1540,12 @@ PINNED: dict[str, tuple[str, str, dict[str, object]]] = {
     "bytes in memory": _of_tiles(_BYTES, (130, 272, 144), "int8", "sm_90", instruction="wgmma_m64n128k32_s8"),
     "turned tiles in memory": _of_tiles(_TURNED, (136, 264, 130), "bf16", "sm_90", instruction="wgmma_m64n128k16_bf16"),
     "whole tiles in memory": _of_tiles(_PRODUCT, (256, 256, 256), "half", "sm_90", instruction="wgmma_m64n128k16_f16"),
+    "tiles exchanged and added to": _of_tiles(
+        _ADDED, (130, 72, 128), "half", "sm_90", instruction="wgmma_m64n64k16_f16", staged=2
+    ),
+    "whole tiles exchanged and added to": _of_tiles(
+        _ADDED, (128, 64, 128), "bf16", "sm_90", instruction="wgmma_m64n64k16_bf16", staged=2
+    ),
     "wide tiles of odd rows": _of_tiles(
         _PRODUCT, (66, 72, 259), "half", "sm_90", instruction="mma_m16n8k16_f16", tile=(32, 128, 32), staged=1
     ),
