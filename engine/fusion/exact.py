@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from genrw.engine.fusion.body import Kernel, body_of
-from genrw.engine.fusion.graph import FLAT, FusionGraph, Need
+from genrw.engine.fusion.graph import EXPOSED, FLAT, FusionGraph, Need
 from genrw.engine.fusion.search import Plan
 from genrw.grammar.diagnostics import error
 
@@ -137,13 +137,15 @@ class _Program:
         return ways
 
     def _times(self, c: _Candidate) -> None:
-        """A kernel takes as long as its bytes and as long as its operations."""
+        """A kernel takes as long as its bytes or its operations do, whichever is more, and what that does not hide of the
+        others."""
         graph = self.graph
         body = body_of(graph, Kernel(c.space, (c.first,)), ())
         moved = [(-body.bytes_of(need) / graph.costs.bandwidth, v) for need, v in c.loaded.items()]
         moved += [(-graph.bytes[o] / graph.costs.bandwidth, v) for o, v in c.outputs.items()]
-        self._row(0, (1, c.time), *moved)
-        self._row(0, (1, c.time), *((-body.work_of(need) / graph.costs.rate, v) for need, v in c.made.items()))
+        computed = [(-body.work_of(need) / graph.costs.rate, v) for need, v in c.made.items()]
+        for most, less in ((moved, computed), (computed, moved)):
+            self._row(0, (1, c.time), *most, *((EXPOSED * time, v) for time, v in less))
 
     # ---- all of them
 

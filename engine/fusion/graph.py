@@ -28,7 +28,7 @@ Need = tuple[int, int]
 Asked = tuple[int, int, "int | IterationSpace"]
 """A value's number, a place, and the number of the space that it belongs to, or what lanes hold."""
 
-_EXPOSED = 0.5
+EXPOSED = 0.5
 """The share of a kernel's lesser time, for memory or for arithmetic, that the greater one does not hide."""
 FLAT = -1
 """The number of the space of kernels without reductions."""
@@ -252,7 +252,7 @@ class FusionGraph:
     def time(self, moved: float, operations: float) -> float:
         """The predicted time of a kernel that moves so many bytes, in microseconds."""
         moving, computing = moved / self.costs.bandwidth, operations / self.costs.rate
-        return self.costs.launch + max(moving, computing) + _EXPOSED * min(moving, computing)
+        return self.costs.launch + max(moving, computing) + EXPOSED * min(moving, computing)
 
     def homes(self, i: int, space: int, elements: int) -> tuple[int, ...]:
         """The places at which a kernel of a space, or a flat one of so many elements, can store a value.
