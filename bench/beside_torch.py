@@ -61,15 +61,25 @@ def microseconds(call: Callable[[], object], repeats: int = 20) -> float:
     with torch.cuda.graph(graph):
         for _ in range(4):
             call()
+    return milliseconds(graph.replay, repeats) * 1000 / 4
+
+
+def milliseconds(run: Callable[[], object], repeats: int = 20) -> float:
+    """The median time of what a run has the GPU do."""
     times = []
     for _ in range(repeats):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
-        graph.replay()
+        run()
         end.record()
         end.synchronize()
-        times.append(begin.elapsed_time(end) * 1000 / 4)
+        times.append(begin.elapsed_time(end))
     return median(times)
+
+
+def geometric_mean(ratios: Sequence[float]) -> float:
+    """The mean of ratios, of which one is as good as its reciprocal is bad."""
+    return exp(sum(map(log, ratios)) / len(ratios))
 
 
 def main(description: str, cases: Callable[[argparse.Namespace], list[Case]], parser: argparse.ArgumentParser) -> None:
@@ -99,7 +109,7 @@ def main(description: str, cases: Callable[[argparse.Namespace], list[Case]], pa
 def _sum_up(rows: list[dict[str, Any]]) -> None:
     ratios = [row["torch"] / row["us"] for row in rows if "us" in row]
     if ratios:
-        mean = exp(sum(map(log, ratios)) / len(ratios))
+        mean = geometric_mean(ratios)
         print(
             f"{len(ratios)} cases, geometric mean {mean:.3f}, worst {min(ratios):.2f}, failed {len(rows) - len(ratios)}"
         )

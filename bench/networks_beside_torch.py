@@ -15,16 +15,15 @@ import argparse
 import json
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from math import exp, log
 from multiprocessing import get_context
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import torch
-from beside_torch import microseconds
+from beside_torch import geometric_mean, microseconds, milliseconds
 from network_modules import NETWORKS, export, made
 
 import genrw
@@ -62,8 +61,7 @@ def main() -> None:
                 given.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     ratios = [row["torch ms"] / row["ms"] for row in rows if "ms" in row]
     if ratios:
-        mean = exp(sum(map(log, ratios)) / len(ratios))
-        print(f"{len(ratios)} of {len(rows)}, geometric mean {mean:.3f}, worst {min(ratios):.2f}")
+        print(f"{len(ratios)} of {len(rows)}, geometric mean {geometric_mean(ratios):.3f}, worst {min(ratios):.2f}")
 
 
 def _exported(case: tuple[str, int], length: int, folder: Path) -> Path:
@@ -131,21 +129,16 @@ def _torch(network: torch.nn.Module, inputs: list[torch.Tensor], mode: str) -> d
     return {"torch ready s": ready, "torch ms": _milliseconds(lambda: call(*inputs))}
 
 
-def _milliseconds(call: Any, repeats: int = 20) -> float:
+def _milliseconds(call: Callable[[], object]) -> float:
     """The median time of a call, of calls that follow one another."""
-    for _ in range(3):
-        call()
-    torch.cuda.synchronize()
-    times = []
-    for _ in range(repeats):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
+
+    def three() -> None:
         for _ in range(3):
             call()
-        end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end) / 3)
-    return median(times)
+
+    three()
+    torch.cuda.synchronize()
+    return milliseconds(three) / 3
 
 
 def _off(result: torch.Tensor, expected: torch.Tensor) -> float:
