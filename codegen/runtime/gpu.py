@@ -179,7 +179,7 @@ class GpuProgram:
         self._numbers = {tensor.name: i for i, tensor in enumerate(self._inputs)}
         self._result_names = list(program.results)
         self._outputs = self._find_outputs()
-        self._steps = [(self.kernels[step.kernel].start, picking(self._slots(step))) for step in self.launches.steps]
+        self._steps = [(self.kernels[step.kernel].start, _picking(self._slots(step))) for step in self.launches.steps]
         self._copies: dict[str, Memory] = {}
         self._usual: dict[int, Memory] = {}
         self._usual_addresses = [_NOT_COPIED] * len(self._inputs)
@@ -436,7 +436,7 @@ class GpuProgram:
         return from_memory(memory, array.lens, array.strides)
 
 
-def picking(places: Sequence[int]) -> Callable[[Sequence[int]], Sequence[int]]:
+def _picking(places: Sequence[int]) -> Callable[[Sequence[int]], Sequence[int]]:
     """What takes the elements at some places out of a sequence."""
     if len(places) > 1:
         return itemgetter(*places)
