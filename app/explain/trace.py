@@ -84,13 +84,13 @@ def _trace(module: Module, stage: str, program: Program, lowered: Program, pipel
     found = study(pipeline, module, stage, program.options)
     texts = [module_text(state.module, program) for state in found.states]
     rewrites = _rewrites(found.steps, texts)
-    rounded = next((module_text(m, lowered) for m in lowered.modules if m.name == module.name), texts[-1])
+    result = module_text(found.module, program)
+    if result != texts[-1]:
+        rewrites.append(Rewrite(len(rewrites) + 1, (), texts[-1], result, rounds=True))
     cut = next((unit for unit in lowered.units if unit.main is not None and unit.name == module.name), None)
     if cut is not None and stage == program.library.fusing_stage:
         rules = _cutting_rules(module, lowered)
-        rewrites.append(Rewrite(len(rewrites) + 1, rules, texts[-1], _unit_text(cut, lowered)))
-    elif rounded != texts[-1]:
-        rewrites.append(Rewrite(len(rewrites) + 1, (), texts[-1], rounded, rounds=True))
+        rewrites.append(Rewrite(len(rewrites) + 1, rules, result, _unit_text(cut, lowered)))
     return StageTrace(stage, module.name, texts[0], tuple(rewrites), tuple(_unused(found, program)))
 
 

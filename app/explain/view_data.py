@@ -14,7 +14,7 @@ from genrw.engine.explain.stage_trace import Study, study
 from genrw.engine.fusion.compute_locations import is_of_places
 from genrw.engine.ir.enode import ENode
 from genrw.engine.ir.interner import attributes_key
-from genrw.engine.ir.nodes import Main, Module, Node, Unit, walk
+from genrw.engine.ir.nodes import Main, Module, Node, Unit
 from genrw.engine.lowering.program import recording_pipeline_of
 from genrw.engine.programs.text import main_tree, module_tree, value_names
 from genrw.explain.expressions import Expressions
@@ -108,7 +108,7 @@ class _Collector:
         if kernel.module.name in lowered.trace.schedules:
             return [self._chosen(kernel, stage, lowered)]
         found = _Known(study(self.pipeline, kernel.module, stage, program.options), program)
-        after = found.study.states[-1].module
+        after = found.study.module
         cut = next((u for u in lowered.units if u.main is not None and u.name == kernel.module.name), None)
         if cut is not None and stage == self.library.fusing_stage:
             return self._cut(kernel, found, cut, lowered)
@@ -139,7 +139,7 @@ class _Collector:
         """The kernels that a program falls into."""
         stage, main = found.study.stage, unit.main
         assert main is not None
-        origins = _Origins(found.study.states[-1].module, main, unit.kernels)
+        origins = _Origins(found.study.module, main, unit.kernels)
         whole = self._column(main, stage)
         for name, key in whole.names.items():
             self._explain(key, origins.values.get(name), found, kernel.last)
@@ -246,15 +246,11 @@ def _line(instruction: tree.Instruction, column: _Column) -> Json:
 
 
 class _Known:
-    """What is known of the values of a stage's result, by their classes.
-
-    `classes` are those of the result's nodes, `rules` those that made them.
-    """
+    """What is known of the values of a stage's result, by their classes; `rules` are those that made them."""
 
     def __init__(self, found: Study, program: Program) -> None:
         self.study = found
-        last = found.states[-1]
-        self.classes = {id(last.node(term)): term.number for term in walk(last.term)}
+        self.classes = found.classes
         self._written = _written(found, program)
         self.rules: dict[int, dict[str, None]] = {}
         self._come: dict[ENode, tuple[Node, ...]] = {}
@@ -262,7 +258,8 @@ class _Known:
             come = tuple(
                 dict.fromkeys(node for term in step.matched for node in self._ancestors(term.number, term.node))
             )
-            for term in (step.after, *step.made):
+            # A step that leaves a part of what there was makes nothing of it.
+            for term in (step.after, *step.made) if step.made else ():
                 self.rules.setdefault(term.number, {})[step.key] = None
                 self._come.setdefault(term.node, come)
         self._shown = Expressions(found, found.states[::-1], program)
@@ -295,11 +292,15 @@ class _Known:
 
 
 def _written(found: Study, program: Program) -> dict[int, tuple[Node, ...]]:
-    """The written nodes of classes, and for the elements of tensors those of the tensors."""
+    """The written nodes of classes, and for the elements of tensors those of the tensors. Of a value that is made of itself
+    again, as by rounding and widening, it is the first."""
     graph, written = found.batch.graph, dict[int, tuple[Node, ...]]()
+    below: dict[int, frozenset[int]] = {}
     for node in found.batch.modules[0].nodes:
         number = graph.class_of[graph.ids[id(node)]]
-        written[number] = (*written.get(number, ()), node)
+        below[id(node)] = frozenset({number}).union(*(below[id(o)] for o in node.operands))
+        if not any(number in below[id(o)] for o in node.operands):
+            written[number] = (*written.get(number, ()), node)
     elements: dict[int, tuple[Node, ...]] = {}
     for number, members in graph.classes.items():
         for member in members:

@@ -9,7 +9,7 @@ from operator import mul, or_
 from typing import Any
 
 from genrw.engine.egraph.ill_made import blamed, differ, ill_made, other_type
-from genrw.engine.egraph.narrowed import Classes, narrowed
+from genrw.engine.egraph.narrowed import Classes, Numbered, narrowed
 from genrw.engine.egraph.sharing import Sharing
 from genrw.engine.egraph.stage import EGraphSnapshot
 from genrw.engine.ir.enode import ENode
@@ -97,22 +97,26 @@ class Extractor:
             made = self.made(chosen.root, chosen.program, context, names)
         except GenrwError as problem:
             raise blamed(self.library, self.graph, [module], problem) from None
-        root = made[chosen.root]
-        if self._comes_before_cutting:
-            classes = Classes(self.graph.classes, lambda node: self.graph.class_of[self.graph.ids[id(node)]])
-            taken = {node.name for node in made.values() if node.name}
-            root = narrowed(
-                root, made, module, classes, lambda step, node: self.node(*step, [node], context, names, taken)
-            )
+        root = self.rounded(made[chosen.root], made, module, context, names).root
         if module.root.op == root.op and any(map(_changed, module.root.operands, root.operands)):
             raise ill_made(self.library, self.graph, [module]) or _other_results(module.root, root)
         return root
 
-    @property
-    def _comes_before_cutting(self) -> bool:
-        """Is the stage's result a program that is not cut into kernels yet?"""
+    def rounded(
+        self,
+        root: Node,
+        made: Mapping[int, Node],
+        module: Module,
+        context: Mapping[str, Any],
+        names: Mapping[int, Node],
+    ) -> Numbered:
+        """A program, of nodes by class, with the roundings that rules left out, if it is not cut into kernels yet."""
         stages, cutting = self.library.stages, self.library.fusing_stage
-        return cutting is not None and stages.index(self.stage) <= stages.index(cutting)
+        if cutting is None or stages.index(self.stage) > stages.index(cutting):
+            return Numbered(root, {id(node): number for number, node in made.items()}, {})
+        classes = Classes(self.graph.classes, lambda node: self.graph.class_of[self.graph.ids[id(node)]])
+        taken = {node.name for node in made.values() if node.name}
+        return narrowed(root, made, module, classes, lambda step, node: self.node(*step, [node], context, names, taken))
 
     def chosen(self, module: Module, names: Mapping[int, Node]) -> Chosen:
         """The nodes that a module's new form is made of."""
@@ -287,16 +291,11 @@ class Extractor:
 
     # ---- the result
 
-    def rebuilt(
-        self, root: int, program: Mapping[int, ENode], context: Mapping[str, Any], names: Mapping[int, Node]
-    ) -> Node:
-        """The program that the nodes of classes make up, from its root down; the nodes are in no circle."""
-        return self.made(root, program, context, names)[root]
-
     def made(
         self, root: int, program: Mapping[int, ENode], context: Mapping[str, Any], names: Mapping[int, Node]
     ) -> dict[int, Node]:
-        """The same, as the nodes of all its classes."""
+        """The program that the nodes of classes make up, from its root down, as the nodes of all its classes; these are in no
+        circle."""
         made: dict[int, Node] = {}
         taken: set[str] = set()
         stack = [root]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.enode import ENode
@@ -28,13 +29,23 @@ class Classes:
     of: Callable[[Node], int]
 
 
-def narrowed(root: Node, made: Mapping[int, Node], module: Module, classes: Classes, build: Build) -> Node:
-    """A program's new root, in which values are rounded that the written module rounds.
+class Numbered(NamedTuple):
+    """A program's root, the classes of its nodes by their identity, and what makes those classes that are rounded values."""
 
-    `made` are the nodes of the new program by the numbers of their classes.
+    root: Node
+    numbers: Mapping[int, int]
+    rounded: Mapping[int, ENode]
+
+
+def narrowed(root: Node, made: Mapping[int, Node], module: Module, classes: Classes, build: Build) -> Numbered:
+    """A program in which values are rounded that the written module rounds.
+
+    `made` are the nodes of the program as it is, by the numbers of their classes.
     """
+    numbers = {id(node): number for number, node in made.items()}
     takers = _takers(module, classes)
     ways = {id(v): (n, _ways(n, classes, takers.get(n, set()))) for n, v in made.items() if v.operands}
+    added: dict[int, ENode] = {}
     new: dict[int, Node] = {}
     rounded: dict[int, Node] = {}
     inside: dict[int, tuple[Node, ...]] = {}
@@ -42,18 +53,24 @@ def narrowed(root: Node, made: Mapping[int, Node], module: Module, classes: Clas
         if id(node) in new:
             continue
         new[id(node)] = value = _over(node, [_read(o, node, new, rounded, inside) for o in node.operands])
+        numbers[id(value)] = numbers[id(node)]
         number, found = ways.get(id(node), (-1, ()))
         for steps in found:
             chain = _chain(made.get(steps[-2][0]), node)
             narrow = value
             for step in chain:
                 narrow = new[id(step)] = _over(step, [narrow])
-            for below in () if chain else steps[:-1]:
+                numbers[id(narrow)] = numbers[id(step)]
+            own = () if chain else steps[:-1]
+            for below in own:
                 narrow = build(below, narrow)
+                numbers[id(narrow)] = below[0]
             if _bytes(narrow) < _bytes(value) and node.op != steps[-1][1].op:
-                rounded[id(node)], inside[id(node)] = build((number, steps[-1][1]), narrow), chain
+                rounded[id(node)] = wide = build(steps[-1], narrow)
+                inside[id(node)], numbers[id(wide)] = chain, number
+                added.update(own)
                 break
-    return new[id(root)] if rounded else root
+    return Numbered(new[id(root)] if rounded else root, numbers, added)
 
 
 def _takers(module: Module, classes: Classes) -> dict[int, set[int]]:

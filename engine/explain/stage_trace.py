@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from genrw.engine.egraph.extract import Chosen
+from genrw.engine.egraph.narrowed import Numbered
 from genrw.engine.explain.derivation import Step, derivation
 from genrw.engine.explain.terms import Term
 from genrw.engine.ir.nodes import Module, Node, walk
@@ -33,13 +34,19 @@ class State:
 
 @dataclass(frozen=True)
 class Study:
-    """What a stage does to a module: the steps, and the programs before the first and after each of them."""
+    """What a stage does to a module: the steps, and the programs before the first and after each of them.
+
+    `module` is the stage's result: what the last step leads to, with the roundings that rules left out. `classes` are those
+    of its nodes, by their identity.
+    """
 
     stage: str
     batch: Batch
     chosen: Chosen
     steps: tuple[Step, ...]
     states: tuple[State, ...]
+    module: Module
+    classes: Mapping[int, int]
 
 
 def study(pipeline: Pipeline, module: Module, stage: str, options: Options) -> Study:
@@ -51,7 +58,10 @@ def study(pipeline: Pipeline, module: Module, stage: str, options: Options) -> S
     builder = _Builder(pipeline, batch, stage)
     builder.state(found[-1][1] if found else first)  # What types values have in the result helps before it.
     states = tuple(map(builder.state, [first, *(term for _, term in found)]))
-    return Study(stage, batch, chosen, tuple(step for step, _ in found), states)
+    last = builder.rounded(states[-1])
+    chosen = replace(chosen, program={**chosen.program, **last.rounded})
+    result = pipeline.with_root(module, last.root, stage)
+    return Study(stage, batch, chosen, tuple(step for step, _ in found), states, result, last.numbers)
 
 
 class _Builder:
@@ -69,6 +79,12 @@ class _Builder:
             nodes[id(term)] = self._node(term, [nodes[id(o)] for o in term.operands], taken)
         module = self.pipeline.with_root(self.batch.modules[0], nodes[id(root)], self.stage)
         return State(module, root, nodes)
+
+    def rounded(self, state: State) -> Numbered:
+        """The program of the last state with the roundings that rules left out."""
+        made = {term.number: state.node(term) for term in walk(state.term)}
+        (module,), (context,) = self.batch.modules, self.batch.contexts
+        return self.batch.extractor.rounded(state.module.root, made, module, context, self.batch.names)
 
     def _node(self, term: Term, operands: Sequence[Node], taken: set[str]) -> Node:
         """The node of a term. Halfway between two forms of a value an operation may have operands of both, which its

@@ -68,7 +68,7 @@ def _made(
 ) -> Module:
     chosen = _chosen(graph, set(_enodes(graph, before)), {(n.op, n.attributes) for n in wanted.nodes})
     root = graph.class_of[graph.ids[id(before.root)]]
-    return replace(before, root=Extractor(library, stage, graph).rebuilt(root, chosen, context, names))
+    return replace(before, root=Extractor(library, stage, graph).made(root, chosen, context, names)[root])
 
 
 def _bare(module: Module) -> Module:
