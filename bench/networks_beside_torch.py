@@ -36,7 +36,7 @@ _TOLERANCE = 4.0
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("names", nargs="*", default=_NAMES, choices=NETWORKS, metavar="name")
+    options.add_argument("names", nargs="*", default=_NAMES, metavar="name", help=f"of {', '.join(NETWORKS)}")
     options.add_argument("--batches", metavar="N", nargs="*", type=int, default=[1, 32])
     options.add_argument("--length", metavar="N", type=int, default=512, help="words of a text")
     options.add_argument("--mode", default="max-autotune", help="of torch.compile, or `eager`")
@@ -44,6 +44,8 @@ def main() -> None:
     options.add_argument("--processes", metavar="N", type=int, default=8, help="processes that export models")
     options.add_argument("--json", metavar="FILE", type=Path, help="write the figures there too")
     given = options.parse_args()
+    if unknown := [name for name in given.names if name not in NETWORKS]:
+        options.error(f"no network is called {', '.join(unknown)}")
     print(torch.cuda.get_device_name())
     rows: list[dict[str, Any]] = []
     cases = [(name, batch) for batch in given.batches for name in given.names]

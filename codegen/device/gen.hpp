@@ -2046,6 +2046,16 @@ GEN_DEVICE void write_vector(T* to, const T* from)
 #endif
 }
 
+// A branch around an access of several elements stays one. GCC 12 makes masked accesses of it where it vectorizes the
+// loop around it, and takes the elements of one mask for those of its opposite.
+template <int N>
+GEN_DEVICE void keep_branch()
+{
+#if GEN_HOST && defined(__GNUC__) && !defined(__clang__)
+    if (N > 1) asm("");
+#endif
+}
+
 // ok ? a : b on bits: of structures like half it would be a branch, into which the compiler moves loads.
 template <class T>
 GEN_DEVICE T choose(bool ok, T a, T b)
@@ -2266,7 +2276,10 @@ GEN_DEVICE array<T, Size> load_chunks(const T* p, P places, const M& mask, T fil
 #else
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++)
-        if (holds(mask, chunk * Vector)) read_vector<Vector>(result.items + chunk * Vector, element_at(p, places[chunk]));
+        if (holds(mask, chunk * Vector)) {
+            keep_branch<Vector>();
+            read_vector<Vector>(result.items + chunk * Vector, element_at(p, places[chunk]));
+        }
 #endif
     return result;
 }
@@ -2288,7 +2301,10 @@ GEN_DEVICE void store_chunks(T* p, P places, const array<T, Size>& values, const
     static_assert(Size % Vector == 0, "a store takes whole chunks");
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++)
-        if (holds(mask, chunk * Vector)) write_vector<Vector>(element_at(p, places[chunk]), values.items + chunk * Vector);
+        if (holds(mask, chunk * Vector)) {
+            keep_branch<Vector>();
+            write_vector<Vector>(element_at(p, places[chunk]), values.items + chunk * Vector);
+        }
 }
 
 }  // namespace detail
@@ -2311,7 +2327,10 @@ GEN_DEVICE array<T, Size> strided_load(const T* p, I base, const M& mask, detail
 template <int Size, int Stride, int Vector = 1, class T, class I>
 GEN_DEVICE array<T, Size> strided_load(const T* p, I base, bool ok, detail::as_given<T> fill)
 {
-    if (ok) return strided_load<Size, Stride, Vector>(p, base);
+    if (ok) {
+        detail::keep_branch<Size>();
+        return strided_load<Size, Stride, Vector>(p, base);
+    }
     return detail::copies<T, Size>(fill);
 }
 
@@ -2383,7 +2402,10 @@ GEN_DEVICE array<T, Size> picked_load(const T* p, I base)
 template <int Size, int Stride, int Vector, int Width, int First, int Step0, int Step1, int Step2, int Step3, class T, class I>
 GEN_DEVICE array<T, Size> picked_load(const T* p, I base, bool ok, detail::as_given<T> fill)
 {
-    if (ok) return picked_load<Size, Stride, Vector, Width, First, Step0, Step1, Step2, Step3>(p, base);
+    if (ok) {
+        detail::keep_branch<Size>();
+        return picked_load<Size, Stride, Vector, Width, First, Step0, Step1, Step2, Step3>(p, base);
+    }
     return detail::copies<T, Size>(fill);
 }
 

@@ -23,8 +23,7 @@ def is_kept(item: Placed, handed_on: Set[int] = frozenset()) -> bool:
 
 def is_step(node: Node, library: Library) -> bool:
     """Is the node the counter of a pass loop?"""
-    operator = library.operator(node.op)
-    return operator.role == "index_leaf" and bool(operator.decl.role_parts)
+    return node.op in library.loop_counters
 
 
 def may_inline(item: Placed, library: Library, handed_on: Set[int]) -> Inline:

@@ -121,9 +121,8 @@ def place(module: Module, library: Library) -> Placement:
 
 
 def _note_pass(node: Node, library: Library, passes: dict[int, Pass]) -> None:
-    operator = library.operator(node.op)
-    if operator.role == "index_leaf" and operator.decl.role_parts:
-        number, extent, *others = (node.attribute(part) for part in operator.decl.role_parts)
+    if node.op in library.loop_counters:
+        number, extent, *others = (node.attribute(part) for part in library.operator(node.op).decl.role_parts)
         unroll = others[0] if others else 1
         ahead = len(others) > 1 and bool(others[1])
         passes[number] = Pass(number, extent, unroll, ahead, node)

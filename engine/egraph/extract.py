@@ -12,6 +12,7 @@ from genrw.engine.egraph.ill_made import blamed, differ, ill_made, other_type
 from genrw.engine.egraph.narrowed import Classes, Numbered, narrowed
 from genrw.engine.egraph.sharing import Sharing
 from genrw.engine.egraph.stage import EGraphSnapshot
+from genrw.engine.egraph.unvarying import unvarying
 from genrw.engine.ir.enode import ENode
 from genrw.engine.ir.interner import attributes_key
 from genrw.engine.ir.nodes import Module, Node
@@ -89,6 +90,7 @@ class Extractor:
         self._costs: dict[tuple[str, int], float | None] = {}
         self._orders: dict[tuple[str, int], tuple[Any, ...]] = {}
         self._types: dict[Any, Type] = {}
+        self._terms = self._unvarying()
 
     def extract(self, module: Module, context: Mapping[str, Any], names: Mapping[int, Node]) -> Node:
         """The new root of a module; `names` gives the written node of each class that has one."""
@@ -123,11 +125,12 @@ class Extractor:
         root = self.graph.class_of[self.graph.ids[id(module.root)]]
         best = self._search(root)
         while root not in best and self._restore(root, best):
+            self._terms = self._unvarying()
             best = self._search(root)
         if root not in best:
             raise self._stuck(root, best, names)
         nodes = {number: found.node for number, found in best.items()}
-        return Chosen(root, Sharing(root, self.graph.classes, nodes, self.cost).improved(), nodes)
+        return Chosen(root, Sharing(root, self._terms, nodes, self.cost).improved(), nodes)
 
     def alternatives(self, module: Module) -> list[tuple[float, ENode]]:
         """The legal nodes of a module's root class with their own costs, cheapest first."""
@@ -137,6 +140,13 @@ class Extractor:
         return sorted(rated, key=lambda r: (r[0], self._order(root, r[1]) if r[0] in shared else ()))
 
     # ---- search
+
+    def _unvarying(self) -> Mapping[int, list[ENode]]:
+        """The nodes of each class that may be taken: none that counts a loop's steps where another one does not."""
+        counters = self.library.loop_counters
+        if not any(self.library.operator(name).legal_at(self.stage) for name in counters):
+            return self.graph.classes
+        return unvarying(self.graph.classes, counters, lambda node: self.cost(node) is not None)
 
     def _reachable(self, root: int) -> list[int]:
         """The classes below a root, operands before users as far as there are no cycles."""
@@ -155,7 +165,7 @@ class Extractor:
         return order
 
     def _below(self, number: int) -> list[int]:
-        return [operand for node in self.graph.classes.get(number, ()) for operand in node.operands]
+        return [operand for node in self._terms.get(number, ()) for operand in node.operands]
 
     def _restore(self, root: int, best: Mapping[int, _Best]) -> bool:
         """Give classes without a legal term back what rules replaced; says whether there was anything.
@@ -176,7 +186,7 @@ class Extractor:
         for number in reachable:
             for operand in dict.fromkeys(self._below(number)):
                 users.setdefault(operand, []).append(number)
-        prices = (self.cost(node) for number in reachable for node in self.graph.classes.get(number, ()))
+        prices = (self.cost(node) for number in reachable for node in self._terms.get(number, ()))
         bits = _Bits(reachable, (price for price in prices if price is not None))
         best: dict[int, _Best] = {}
         queue = dict.fromkeys(reachable)
@@ -191,7 +201,7 @@ class Extractor:
         """Find the best term of one class from the present bests of its operands; says whether it got better."""
         found = best.get(number)
         changed = False
-        for node in self.graph.classes.get(number, ()):
+        for node in self._terms.get(number, ()):
             candidate = self._candidate(number, node, best, bits, found)
             if candidate is not None:
                 found, changed = candidate, True

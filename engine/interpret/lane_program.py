@@ -91,7 +91,7 @@ class LaneProgram:
             if node.type.sort == "buffer":
                 earlier = (reserved[id(o)] for o in node.operands if o.type.sort == "buffer")
                 reserved[id(node)] = id(node) if operator.role == "alloc" else next(earlier)
-            if operator.role == "index_leaf" and operator.decl.role_parts:
+            if node.op in self.library.loop_counters:
                 loops[id(node)] = frozenset({node.attribute(operator.decl.role_parts[0])})
                 continue
             inside = frozenset[int]().union(*(loops[id(o)] for o in node.operands))

@@ -391,6 +391,11 @@ class Library:
         return frozenset(op.name for op in self.operators.values() if op.role == "element")
 
     @cached_property
+    def loop_counters(self) -> frozenset[str]:
+        """The operators that count the steps of a loop."""
+        return frozenset(op.name for op in self.operators.values() if op.role == "index_leaf" and op.decl.role_parts)
+
+    @cached_property
     def launch(self) -> Operator:
         """The operator by which a main module calls a kernel; GenrwError if there is none."""
         calls = (op for op in self.operators.values() if op.role == "boundary" and op.decl.role_parts == LAUNCH_PARTS)

@@ -356,11 +356,13 @@ def _run_in_memory(node: Node, library: Library) -> int:
     if layout:
         pieces = merged(*layout)
         return pieces[-1][0] if pieces and pieces[-1][1] == 1 else 1
-    if library.role(node.op) != "index_map":
+    operator = library.operator(node.op)
+    if operator.role != "index_map":
         return 1
-    operand = node.operands[library.part(node.op, 0)]
-    same = _last_length(node) == _last_length(operand)
-    return min(_last_length(node), _run_in_memory(operand, library)) if same else 1
+    moved = [node.operands[library.part(node.op, 0)]] if operator.decl.role_parts else node.operands
+    if any(_last_length(operand) != _last_length(node) for operand in moved):
+        return 1
+    return min(_last_length(node), *(_run_in_memory(operand, library) for operand in moved))
 
 
 def _last_length(node: Node) -> int:

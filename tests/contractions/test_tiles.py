@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 import references
 from cases import Case, whole
-from support import load, shipped
+from support import check_host_schedules, load, lower_each, shipped
 from tiled_cases import tiled_convolution, tiled_patches, tiled_product, tiled_schedules
 
 from genrw.codegen.runtime.devices import HostDevice
@@ -139,6 +140,34 @@ def test_places_of_sums_do_not_depend_on_the_step(tile: tuple[int, int, int]) ->
     assert load(text, "sm_90", schedule=schedule).kernels()
 
 
+@pytest.mark.parametrize("heads", [(3, 32), (6, 16), (12, 32)])
+@pytest.mark.parametrize("words", [49, 56])
+def test_places_of_sums_do_not_depend_on_the_step_of_heads(words: int, heads: tuple[int, int]) -> None:
+    """An operand's place in its head is a remainder of the step, as the result's is of the lane alone."""
+    wide = heads[0] * heads[1]
+    text = (
+        f"x = @param:x -> half{{8, {heads[0]}, {words}, {heads[1]}}}\nw = @param:w -> half{{{wide}, {wide}}}\n"
+        f"t = transpose[permutation={{0, 2, 1, 3}}](x)\nr = reshape[dims={{8, {words}, {wide}}}](t)\n"
+        "z = dot(r, w)\n@return(z)\n"
+    )
+    tiled = tiled_schedules(load(text, "sm_90"))
+    alike = {(s["tile"], s["instruction"]): s for s in tiled if s.get("staged") == 2 or s["steps"] > 1}
+    program = load(text, "sm_90").lower("schedule")
+    (module,) = program.modules
+    for schedule in Random(words).sample([*alike.values()], min(10, len(alike))):
+        assert program.with_modules((replace(module, schedule=dict(schedule)),)).kernels()
+
+
+def test_operands_that_are_rolled() -> None:
+    """Neighbours of a join are as many as all of its parts have."""
+    text = (
+        "x = @param:x -> half{4, 14, 64}\nw = @param:w -> half{64, 128}\n"
+        "a = slice[axes={1}, starts={3}, ends={14}](x)\nb = slice[axes={1}, starts={0}, ends={3}](x)\n"
+        "c = concat[axis=1](a, b)\nz = dot(c, w)\n@return(z)\n"
+    )
+    assert load(text, "sm_90").lower("schedule").modules
+
+
 @pytest.mark.parametrize("dtype", ["half", "bf16"])
 @pytest.mark.parametrize(("m", "n"), [(64, 64), (65, 72), (130, 136), (130, 128), (97, 64), (128, 192)])
 def test_what_is_added_to_exchanged_sums(m: int, n: int, dtype: str) -> None:
@@ -160,3 +189,37 @@ def test_what_is_added_to_exchanged_sums(m: int, n: int, dtype: str) -> None:
     run = HostDevice().load(program, [kernel])
     for order in (0, 1):
         np.testing.assert_array_equal(run(inputs, threads=1, order=order)["z"].astype(float), right.astype(float))
+
+
+STORED = """\
+x = @param:x -> half{{{m}, 64}}
+w = @param:w -> half{{64, {n}}}
+a = reshape[dims={{{m}, 64, 1}}](x)
+b = reshape[dims={{1, 64, {n}}}](w)
+c = contraction[axes={{1}}, type=float]({operands})
+s = reshape[dims={{{m}, {n}}}](c)
+h = convert[target_type=half](s)
+z = relu(h)
+@return(z)
+"""
+
+
+@pytest.mark.parametrize("operands", ["a, b", "b, a"])
+@pytest.mark.parametrize("target", ["sm_90", "gfx942", "gfx1100"])
+@pytest.mark.parametrize(("m", "n"), [(392, 392), (196, 384), (387, 385)])
+def test_sums_through_memory_are_stored_by_all_tiles(m: int, n: int, target: str, operands: str) -> None:
+    """Where lanes make up whole rows of a tile or end within them, a chunk's neighbours are neighbours in memory."""
+    text = STORED.format(m=m, n=n, operands=operands)
+    alike = {(s["tile"], s["block_size"]): s for s in tiled_schedules(load(text, target)) if s.get("staged") == 1}
+    along = 1 if operands == "a, b" else 0
+    uneven = [s for s in alike.values() if 8 * s["block_size"] % s["tile"][along]]
+    draw = Random(f"{m}/{n}/{target}/{operands}")
+    drawn = draw.sample(uneven, min(6, len(uneven))) + draw.sample([*alike.values()], 2)
+    rng = np.random.default_rng(m)
+    inputs = {"x": whole(rng, "half", (m, 64)), "w": whole(rng, "half", (64, n))}
+    right = np.maximum(inputs["x"].astype(float) @ inputs["w"].astype(float), 0)
+    lowered = lower_each(text, drawn, target)
+    for module, schedule in zip(lowered.modules, drawn, strict=True):
+        got = lowered.with_modules((module,)).run(inputs, "interpret")["z"]
+        np.testing.assert_array_equal(got.astype(float), right, err_msg=str(schedule))
+    check_host_schedules(text, drawn[:2], target)

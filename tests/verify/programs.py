@@ -1511,6 +1511,12 @@ def _of_pieces(first: int, rows: int, last: int) -> tuple[str, str, dict[str, ob
     return text, "gfx942", {"algo": "wave"}
 
 
+_PRODUCT_IN_PARTS = """
+x = @param:x -> half{40, 64, 1}
+w = @param:w -> half{1, 64, 200}
+z = contraction[axes={1}, type=float](w, x)
+@return(z)
+"""
 PINNED: dict[str, tuple[str, str, dict[str, object]]] = {
     "whole rows of pieces": _of_pieces(16, 4, 96),
     "some rows of pieces": _of_pieces(16, 5, 96),
@@ -1548,6 +1554,11 @@ PINNED: dict[str, tuple[str, str, dict[str, object]]] = {
     ),
     "wide tiles of odd rows": _of_tiles(
         _PRODUCT, (66, 72, 259), "half", "sm_90", instruction="mma_m16n8k16_f16", tile=(32, 128, 32), staged=1
+    ),
+    "wide tiles in parts": (
+        _PRODUCT_IN_PARTS,
+        "sm_90",
+        {"instruction": "wgmma_m64n64k16_f16", "tile": (192, 64, 64), "staged": 1},
     ),
     "images of whole channels": _of_tiles(
         _IMAGES, (9, 72, 72), "half", "sm_90", instruction="wgmma_m64n128k16_f16", tile=(64, 128, 64)
