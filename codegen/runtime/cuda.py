@@ -52,6 +52,7 @@ class CudaRuntime(GpuRuntime):
     name = "cuda"
     kind = CUDA
     remedy = _REMEDY
+    is_sooner_by_graphs = True
 
     def __init__(self, number: int = 0) -> None:
         """Open a GPU; GenrwError if there is none of that number, or no driver."""

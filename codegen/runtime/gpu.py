@@ -21,6 +21,7 @@ from genrw.codegen.runtime.device import Prepared
 from genrw.codegen.runtime.given import unknown_input
 from genrw.codegen.runtime.gpu_arrays import DeviceArray, DeviceView, Reader, device_view, reader_of, stream_address
 from genrw.codegen.runtime.gpu_runtime import GpuRuntime, Launcher, Mark
+from genrw.codegen.runtime.replays import FEWEST, Replays
 from genrw.codegen.runtime.spills import built
 from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
 from genrw.engine.ir.types import packed_strides
@@ -181,6 +182,7 @@ class GpuProgram:
         self._outputs = self._find_outputs()
         self._steps = [(self.kernels[step.kernel].start, _picking(self._slots(step))) for step in self.launches.steps]
         self._copies: dict[str, Memory] = {}
+        self._replays = Replays(runtime) if self._may_replay else None
         self._usual: dict[int, Memory] = {}
         self._usual_addresses = [_NOT_COPIED] * len(self._inputs)
         self._under_way: tuple[int, Mark] | None = None
@@ -221,8 +223,10 @@ class GpuProgram:
         else:
             self._follow_calls(where)
         arrays, addresses, on_gpu = self._placed(inputs, where, out)
-        for start, picked in self._steps:
-            start(picked(addresses), where)
+        if is_captured or self._replays is None:
+            self._start(addresses, where)
+        else:
+            self._replays.started(tuple(addresses), where, lambda on: self._start(addresses, on))
         made = [arrays[number] for number in self.launches.results]
         if stream is None or not on_gpu:
             self._finish(where)
@@ -230,6 +234,11 @@ class GpuProgram:
             self._leave(where, made, is_captured)
         results = dict(zip(self._result_names, made, strict=True))
         return results if on_gpu else {name: array.numpy() for name, array in results.items()}
+
+    def _start(self, addresses: Sequence[int], stream: int) -> None:
+        """Start the kernels, one after the other, on memory at the addresses of a call."""
+        for start, picked in self._steps:
+            start(picked(addresses), stream)
 
     def launch_times(self, inputs: Mapping[str, Any], passes: int) -> list[list[float]]:
         """The microseconds of each launch on the GPU, in each of so many calls behind a first one."""
@@ -286,6 +295,11 @@ class GpuProgram:
         if self._under_way is not None and self._under_way[0] != stream:
             self.runtime.wait_for(self._under_way[1], stream)
             self._under_way = None
+
+    @property
+    def _may_replay(self) -> bool:
+        """Are there enough launches for a graph? Programs whose calls share no memory do not ask whether they are captured."""
+        return self.runtime.is_sooner_by_graphs and self._shares_memory and len(self._steps) >= FEWEST
 
     @property
     def _shares_memory(self) -> bool:

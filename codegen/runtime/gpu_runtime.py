@@ -84,6 +84,8 @@ class GpuRuntime(ABC):
     model: str
     """What the vendor calls the GPU."""
     functions: Mapping[str, Callable[..., Any]]
+    is_sooner_by_graphs = False
+    """Was it measured that a graph of launches starts sooner than these?"""
 
     @abstractmethod
     def count(self) -> int:
