@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,8 @@ class HostGpu(GpuRuntime):
         self.memory: dict[int, Array] = {}
         self.failing = False
         self.capturing: set[int] = set()
+        self.freed: list[tuple[int | None, ...]] = []
+        """The streams behind whose work each result was given back."""
         self.graphs: list[int] = []
         """How often each graph was launched."""
 
@@ -75,6 +77,10 @@ class HostGpu(GpuRuntime):
 
     def free(self, pointer: int) -> None:
         del self.memory[pointer]
+
+    def free_behind(self, pointer: int, streams: Collection[int | None]) -> None:
+        self.freed.append(tuple(streams))
+        self.free(pointer)
 
     def write(self, pointer: int, array: Array, stream: int) -> None:  # noqa: ARG002
         ctypes.memmove(pointer, array.ctypes.data, array.nbytes)

@@ -25,7 +25,7 @@ from genrw.api import load_source
 from genrw.codegen.runtime.array_layout import Array
 from genrw.codegen.runtime.compilers import host_compiler
 from genrw.codegen.runtime.devices import HostDevice
-from genrw.codegen.runtime.gpu import Memory
+from genrw.codegen.runtime.gpu_memory import Memory
 from genrw.codegen.runtime.gpu_runtime import GpuRuntime
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module

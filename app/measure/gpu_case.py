@@ -15,7 +15,8 @@ import numpy as np
 from genrw.api import load
 from genrw.codegen.hip.printer import Argument
 from genrw.codegen.runtime.array_layout import Array, from_memory, memory_size, to_memory
-from genrw.codegen.runtime.gpu import GpuKernel, Memory, compiled, load_kernel
+from genrw.codegen.runtime.gpu import GpuKernel, compiled, load_kernel
+from genrw.codegen.runtime.gpu_memory import Memory
 from genrw.codegen.runtime.gpu_runtime import GpuRuntime
 from genrw.engine.interpret.compare import first_problem
 from genrw.engine.interpret.inputs import random_inputs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -20,6 +20,8 @@ _KNOWS_MINIMAL = (12, 4)
 """The first NVRTC that can leave out textures and device-side launches, which no kernel here has: 6 ms less."""
 _SHAPES = 1024
 """How many shapes of launches are kept."""
+_KEPT_BYTES = 1 << 30
+"""How much of what results gave back is kept for others."""
 _STEPS = {
     "module": "cuModuleLoadData",
     "function": "cuModuleGetFunction",
@@ -99,6 +101,43 @@ class CudaRuntime(GpuRuntime):
 
     def enter(self) -> None:
         self.call("the GPU's context is lost", self._driver.cuCtxSetCurrent, self._context)
+
+    @cached_property
+    def _pool(self) -> Any:
+        """Memory that streams take and give back without waiting; None where the GPU has no such."""
+        driver = self._driver
+        has_pools = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
+        if not self.call("the GPU does not say what it is", driver.cuDeviceGetAttribute, has_pools, self._device):
+            return None
+        shape = driver.CUmemPoolProps()
+        shape.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        shape.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        shape.location.id = self.number
+        pool = self.call("the GPU has no memory left", driver.cuMemPoolCreate, shape)
+        threshold = driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        kept = driver.cuuint64_t(_KEPT_BYTES)
+        self.call("the GPU's memory cannot be kept", driver.cuMemPoolSetAttribute, pool, threshold, kept)
+        return pool
+
+    def allocate_on(self, size: int, stream: int) -> int:
+        self.enter()
+        if self._pool is None:
+            return self.allocate(size)
+        take, size = self._driver.cuMemAllocFromPoolAsync, max(size, 1)
+        return int(self.call(f"the GPU has no {size} bytes left", take, size, self._pool, stream))
+
+    def free_behind(self, pointer: int, streams: Collection[int | None]) -> None:
+        if self._pool is None:
+            super().free_behind(pointer, streams)
+            return
+        self.enter()
+        home, *others = streams
+        if None in others:  # memory of a pool is given back without a look at what other streams do
+            self.call("the GPU reports a fault", self._driver.cuCtxSynchronize)
+            others.clear()
+        for other in others:
+            self.wait_for(self.mark(other or 0), home or 0)
+        self.call("memory cannot be freed", self._driver.cuMemFreeAsync, pointer, home)
 
     def allow_lds(self, function: Any, size: int) -> None:
         most = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

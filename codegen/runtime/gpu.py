@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from genrw.codegen.runtime.array_layout import Array, check_array, from_memory, 
 from genrw.codegen.runtime.device import Prepared
 from genrw.codegen.runtime.given import unknown_input
 from genrw.codegen.runtime.gpu_arrays import DeviceArray, DeviceView, Reader, device_view, reader_of, stream_address
+from genrw.codegen.runtime.gpu_memory import Memory, ResultMemory
 from genrw.codegen.runtime.gpu_runtime import GpuRuntime, Launcher, Mark
 from genrw.codegen.runtime.replays import FEWEST, Replays
 from genrw.codegen.runtime.spills import built
@@ -140,14 +140,6 @@ def _by(what: str, problem: GenrwError) -> GenrwError:
     return error(f"{what}: {told.message}", remedy=told.remedy)
 
 
-class Memory:
-    """Some of a GPU's memory, freed when nobody holds it any more."""
-
-    def __init__(self, runtime: GpuRuntime, size: int) -> None:
-        self.pointer = runtime.allocate(size)
-        weakref.finalize(self, runtime.free, self.pointer)
-
-
 @dataclass(frozen=True)
 class _Tensor:
     """A tensor that kernels read or write: what messages call it, its name, and how it lies. `taken` holds the keys of
@@ -217,12 +209,12 @@ class GpuProgram:
     ) -> dict[str, Any]:
         where = 0 if stream is None else stream_address(stream)
         self.runtime.enter()
-        is_captured = stream is not None and self._shares_memory and self.runtime.is_capturing(where)
+        is_captured = stream is not None and self._asks_for_memory(out) and self.runtime.is_capturing(where)
         if is_captured:
             self._require_memory()
         else:
             self._follow_calls(where)
-        arrays, addresses, on_gpu = self._placed(inputs, where, out)
+        arrays, addresses, on_gpu = self._placed(inputs, where, out, is_captured)
         if is_captured or self._replays is None:
             self._start(addresses, where)
         else:
@@ -244,7 +236,7 @@ class GpuProgram:
         """The microseconds of each launch on the GPU, in each of so many calls behind a first one."""
         self.runtime.enter()
         self._follow_calls(0)
-        _arrays, addresses, _ = self._placed(inputs, 0, None)
+        _arrays, addresses, _ = self._placed(inputs, 0, None, False)
         self.runtime.synchronize(0)
         steps = cycle(self._steps)
 
@@ -257,13 +249,13 @@ class GpuProgram:
         return [times[count + k :: count] for k in range(count)]
 
     def _placed(
-        self, given: Mapping[str, Any], stream: int, out: Mapping[str, Any] | None
+        self, given: Mapping[str, Any], stream: int, out: Mapping[str, Any] | None, is_captured: bool
     ) -> tuple[dict[int, DeviceArray], list[int], bool]:
         """The arrays of a call's results, the addresses of all that its kernels take, and whether any of it lay on the
         GPU."""
         addresses, on_gpu = self._input_addresses(given, stream)
         on_gpu |= bool(out)
-        arrays = {number: self._output(tensor, out, stream) for number, tensor in self._outputs.items()}
+        arrays = {number: self._output(tensor, out, stream, is_captured) for number, tensor in self._outputs.items()}
         addresses += [array.pointer for array in arrays.values()]
         addresses += [memory.pointer for memory in self._scratch]
         return arrays, addresses, on_gpu
@@ -305,6 +297,10 @@ class GpuProgram:
     def _shares_memory(self) -> bool:
         """Do calls use the same memory, besides what callers give?"""
         return bool(self.launches.scratch or self._copies or self.program.defaults)
+
+    def _asks_for_memory(self, out: Mapping[str, Any] | None) -> bool:
+        """Does a call use memory that is not the caller's?"""
+        return self._shares_memory or out is None or len(out) < len(self._outputs)
 
     def _require_memory(self) -> None:
         """GenrwError if the memory that calls share would have to be taken while a stream is captured."""
@@ -363,6 +359,8 @@ class GpuProgram:
         other = reader.stream(value)
         if other is not None and other != stream:
             self._follow(other, stream)
+        if isinstance(value, DeviceArray):
+            value.used_on(stream)
         return pointer
 
     def _remember(self, tensor: _Tensor, value: Any, view: DeviceView) -> None:
@@ -412,12 +410,13 @@ class GpuProgram:
         if view.device is not None and view.device != self.runtime.number:
             raise error(f"{what} lies on GPU {view.device}, not on GPU {self.runtime.number}")
 
-    def _output(self, tensor: _Tensor, out: Mapping[str, Any] | None, stream: int) -> DeviceArray:
-        """Where a result goes: the caller's array, or memory of its own."""
+    def _output(self, tensor: _Tensor, out: Mapping[str, Any] | None, stream: int, is_captured: bool) -> DeviceArray:
+        """Where a result goes: the caller's array, or memory of its own. What is captured writes to it whenever that is launched,
+        so the memory is in no stream's order."""
         given = out.get(tensor.name) if out else None
         if given is None:
             size = memory_size(tensor.lens, tensor.strides) * DTYPES[tensor.dtype].itemsize
-            own = Memory(self.runtime, size)
+            own = Memory(self.runtime, size) if is_captured else ResultMemory(self.runtime, size, stream)
             return self._array(tensor, own.pointer, own)
         pointer = self._met(tensor, given, stream)
         if pointer is not None:

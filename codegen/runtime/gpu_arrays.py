@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from genrw.codegen.runtime.array_layout import Array
+from genrw.codegen.runtime.gpu_memory import ResultMemory
 from genrw.engine.ir.dtypes import DTYPES, dtype_name, numpy_dtype
 from genrw.engine.ir.types import packed_strides
 from genrw.grammar.diagnostics import error
@@ -212,6 +213,11 @@ class DeviceArray:
     def shape(self) -> tuple[int, ...]:
         return self.lens
 
+    def used_on(self, stream: int | None) -> None:
+        """Note that a stream, None: any stream, is given work on the memory."""
+        if isinstance(self.owner, ResultMemory):
+            self.owner.used_on(stream)
+
     def numpy(self) -> Array:
         """A copy in the CPU's memory."""
         return self.read(self)
@@ -222,6 +228,7 @@ class DeviceArray:
         strides = tuple(s * dtype.itemsize for s in self.strides)
         data = (self.pointer, False)
         stream = None if self.stream is None else self.stream or LEGACY_STREAM
+        self.used_on(None)
         told = {"shape": self.lens, "typestr": dtype.str, "data": data, "strides": strides, "version": 3}
         return told | {"stream": stream}
 
@@ -233,6 +240,7 @@ class DeviceArray:
         taker = 0 if stream in (None, LEGACY_STREAM) else stream
         if self.stream is not None and self.follow is not None and taker not in (_NO_STREAM, self.stream):
             self.follow(self.stream, taker)
+        self.used_on(None if taker == _NO_STREAM else taker)
         rank = len(self.lens)
         shape, strides = (ctypes.c_int64 * rank)(*self.lens), (ctypes.c_int64 * rank)(*self.strides)
         code, bits = _code_and_bits(self.dtype)

@@ -6,7 +6,7 @@ import ctypes
 import re
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -157,6 +157,14 @@ class GpuRuntime(ABC):
         """Give memory back."""
         self.enter()
         self.do("free", "memory cannot be freed", pointer)
+
+    def allocate_on(self, size: int, stream: int) -> int:  # noqa: ARG002
+        """The same for what a stream does from now on; it need not wait for the GPU."""
+        return self.allocate(size)
+
+    def free_behind(self, pointer: int, streams: Collection[int | None]) -> None:  # noqa: ARG002
+        """Give memory back behind the work of streams, of which the first one is that which it was taken for; None is any."""
+        self.free(pointer)
 
     def write(self, pointer: int, array: Array, stream: int) -> None:
         """Copy an array to the GPU; done when it returns."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -167,6 +168,26 @@ def test_a_stream_goes_on_by_itself(gpu: HostGpu, program: GpuProgram) -> None:
         assert gpu.waits == waits
     assert gpu.marks == []
     close(got, given)
+
+
+def test_results_are_given_back_behind_who_took_them(gpu: HostGpu, program: GpuProgram) -> None:
+    lent = {name: OnGpu(array) for name, array in inputs().items()}
+    taken: Callable[[DeviceArray], object]
+    for taken, streams in (
+        (lambda _: None, (5,)),
+        (lambda d: d.__dlpack__(stream=6), (5, 6)),
+        (lambda d: d.__dlpack__(stream=1), (5, 0)),
+        (lambda d: d.__dlpack__(stream=-1), (5, None)),
+        (lambda d: d.__cuda_array_interface__, (5, None)),
+        (lambda d: program({"x": d, "y": lent["y"]}, stream=9), (5, None)),  # taken by its protocol
+        (lambda d: program({"x": d, "y": lent["y"]}, stream=9), (5, 9)),  # met again
+    ):
+        got = program(lent, stream=5)["d"]
+        capsule = taken(got)
+        gpu_arrays._lent.clear()  # as if the taker had let it go
+        gpu.freed.clear()
+        del got, capsule
+        assert streams in gpu.freed, gpu.freed
 
 
 def test_numpy_waits_for_its_stream(gpu: HostGpu, program: GpuProgram) -> None:
