@@ -15,7 +15,7 @@ from genrw.engine.egraph.stage import EGraphSnapshot, StageEngine
 from genrw.engine.fusion.compute_locations import OperandLocations, Places
 from genrw.engine.fusion.stage import Fused, fuse
 from genrw.engine.ir.nodes import Module, Node, Unit, unshared, walk
-from genrw.engine.ir.structure import nameless_key, unit_key
+from genrw.engine.ir.structure import nameless_key, structure_key, unit_key
 from genrw.engine.library.arities import Arities, program_arities, term_arities
 from genrw.engine.library.library import Library
 from genrw.engine.lowering.alternatives import Alternatives
@@ -76,6 +76,7 @@ class Pipeline:
         self._engine_keys: dict[_Asked, _EngineKey] = {}
         self._lowered: dict[Any, tuple[Unit, Trace]] = {}
         self._staged: dict[Any, tuple[Unit, Trace]] = {}
+        self._lowered_kernels: dict[Any, tuple[Module, Trace]] = {}
         self._answers: dict[tuple[str, bool], dict[Any, OperandLocations | None]] = {}
         self._stage_rules: dict[tuple[str, bool, frozenset[str] | None], tuple[RuleDecl, ...]] = {}
         self._rated: dict[Any, RatedKernel] = {}
@@ -91,6 +92,7 @@ class Pipeline:
         self._engines = before._engines
         self._engine_keys = {asked: key for asked, key in before._engine_keys.items() if asked[0] in same}
         self._staged = {key: found for key, found in before._staged.items() if key[0] in same}
+        self._lowered_kernels = {key: found for key, found in before._lowered_kernels.items() if key[0] in same}
         if self.library.fusing_stage in same:
             self._answers = before._answers
 
@@ -222,6 +224,8 @@ class Pipeline:
         self, units: Sequence[Unit], names: Sequence[str], stage: str, options: Options, trace: Trace
     ) -> list[Unit]:
         """Run one stage on programs, all their kernels together but for those that are remembered."""
+        if self.index(stage) > self.index(self.library.scheduling_stage or self.stages[-1]):
+            return self._stage_by_kernel(units, stage, options, trace)
         # Other stages do not ask which schedules are preferred.
         asked = options if stage == self.library.scheduling_stage else replace(options, preferences=None)
         keys = [(stage, unit_key(unit), _made_by(unit), names, asked.key) for unit in units]
@@ -234,6 +238,23 @@ class Pipeline:
         _forget(self._staged)
         trace.add_all(made for _, made in found)
         return [unit for unit, _ in found]
+
+    def _stage_by_kernel(self, units: Sequence[Unit], stage: str, options: Options, trace: Trace) -> list[Unit]:
+        """The same once kernels have their schedules: each is remembered by itself, whatever program it is from."""
+        asked = replace(options, preferences=None)
+        kernels = [kernel for unit in units for kernel in unit.kernels]
+        keys = [(stage, structure_key(kernel), _rules_of(kernel), asked.key) for kernel in kernels]
+        new = {key: kernel for key, kernel in zip(keys, kernels, strict=True) if key not in self._lowered_kernels}
+        if new:
+            made = Trace()
+            done = self.step(list(new.values()), stage, options, made, alternatives=NO_ALTERNATIVES)
+            self._lowered_kernels.update((key, (kernel, made)) for key, kernel in zip(new, done, strict=True))
+        found = [self._lowered_kernels[key] for key in keys]
+        _forget(self._lowered_kernels)
+        for made in {id(made): made for _, made in found}.values():
+            trace.take_over(made, [(kernel.name, kernel.name) for kernel, by in found if by is made])
+        lowered = iter([kernel for kernel, _ in found])
+        return [self._regrouped(unit, lowered, options) for unit in units]
 
     def _run_stage(
         self, units: Sequence[Unit], names: Sequence[str], stage: str, options: Options, trace: Trace
@@ -507,7 +528,11 @@ class Pipeline:
 
 def _made_by(unit: Unit) -> tuple[tuple[str, ...], ...]:
     """The rules that made each value of a program: stages hand them on with values that stay."""
-    return tuple(node.rules for module in unit.kernels for node in module.nodes)
+    return tuple(rules for kernel in unit.kernels for rules in _rules_of(kernel))
+
+
+def _rules_of(kernel: Module) -> tuple[tuple[str, ...], ...]:
+    return tuple(node.rules for node in kernel.nodes)
 
 
 def _rating_key(kernel: Module, options: Options) -> tuple[Any, ...]:
