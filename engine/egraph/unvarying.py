@@ -13,24 +13,38 @@ from genrw.engine.ir.enode import ENode
 Classes = Mapping[int, list[ENode]]
 
 
-def unvarying(classes: Classes, counters: frozenset[str], is_legal: Callable[[ENode], bool]) -> dict[int, list[ENode]]:
-    """Of each class that has a legal term without counters of loops, these terms; of the others all nodes."""
+def unvarying(classes: Classes, counters: frozenset[str], is_legal: Callable[[ENode], bool]) -> Classes:
+    """Of each class that has a legal term without counters of loops, such nodes; of the others all."""
+    counting = [number for number, nodes in classes.items() if any(node.op in counters for node in nodes)]
+    if not counting:
+        return classes
     users = _users(classes)
-    varying = _above((n for n, nodes in classes.items() if any(node.op in counters for node in nodes)), users)
-    todo = list(varying)
-    while todo:
-        number = todo.pop()
-        if number in varying and any(_is_free(n, varying, counters) and is_legal(n) for n in classes[number]):
-            varying.discard(number)
-            todo += users.get(number, ())
+    free = _free(classes, users, counters, is_legal)
     return {
-        number: nodes if number in varying else [node for node in nodes if _is_free(node, varying, counters)]
-        for number, nodes in classes.items()
+        **classes,
+        **{
+            number: [node for node in classes[number] if _is_free(node, free, counters)]
+            for number in _above(counting, users)
+            if number in free
+        },
     }
 
 
-def _is_free(node: ENode, varying: set[int], counters: frozenset[str]) -> bool:
-    return node.op not in counters and varying.isdisjoint(node.operands)
+def _free(
+    classes: Classes, users: Mapping[int, list[int]], counters: frozenset[str], is_legal: Callable[[ENode], bool]
+) -> set[int]:
+    """The classes that have a legal term without counters."""
+    free: set[int] = set()
+    todo = list(classes)
+    for number in todo:
+        if number not in free and any(_is_free(n, free, counters) and is_legal(n) for n in classes[number]):
+            free.add(number)
+            todo += [user for user in users.get(number, ()) if user not in free]
+    return free
+
+
+def _is_free(node: ENode, free: set[int], counters: frozenset[str]) -> bool:
+    return node.op not in counters and free.issuperset(node.operands)
 
 
 def _users(classes: Classes) -> dict[int, list[int]]:
