@@ -259,6 +259,14 @@ GEN_DEVICE constexpr float round_to_odd(double x)
 // half and bf16: stored in 16 bits, computed with in float
 // ---------------------------------------------------------------------------------------------------------
 
+#if GEN_NVIDIA
+}  // namespace gen
+// Of libdevice: unlike assembly, the compiler folds what it does to constants, and does it once to what is the same.
+extern "C" __device__ unsigned short __nv_float2half_rn(float);
+extern "C" __device__ float __nv_half2float(unsigned short);
+namespace gen {
+#endif
+
 // g++ has _Float16, but converts it one element at a time; the integer form below vectorises.
 #if GEN_AMD || (GEN_HOST && defined(__clang__) && (defined(__F16C__) || defined(__aarch64__)))
 #define GEN_NATIVE_HALF 1
@@ -305,18 +313,6 @@ GEN_DEVICE constexpr uint16 bf16_bits_soft(float x)
 }
 
 #if GEN_NVIDIA
-GEN_DEVICE uint16 half_bits_ptx(float x)
-{
-    uint16 result;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result) : "f"(x));
-    return result;
-}
-GEN_DEVICE float half_value_ptx(uint16 h)
-{
-    float result;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(h));
-    return result;
-}
 GEN_DEVICE uint16 bf16_bits_ptx(float x)
 {
     uint16 result;
@@ -330,7 +326,7 @@ GEN_DEVICE constexpr uint16 half_bits(float x)
 #if GEN_NATIVE_HALF
     return bits<uint16>(static_cast<_Float16>(x));
 #elif GEN_NVIDIA
-    return __builtin_is_constant_evaluated() ? half_bits_soft(x) : half_bits_ptx(x);
+    return __builtin_is_constant_evaluated() ? half_bits_soft(x) : __nv_float2half_rn(x);
 #else
     return half_bits_soft(x);
 #endif
@@ -341,7 +337,7 @@ GEN_DEVICE constexpr float half_value(uint16 h)
 #if GEN_NATIVE_HALF
     return static_cast<float>(bits<_Float16>(h));
 #elif GEN_NVIDIA
-    return __builtin_is_constant_evaluated() ? half_value_soft(h) : half_value_ptx(h);
+    return __builtin_is_constant_evaluated() ? half_value_soft(h) : __nv_half2float(h);
 #else
     return half_value_soft(h);
 #endif
@@ -352,7 +348,7 @@ GEN_DEVICE constexpr uint16 bf16_bits(float x)
 #if GEN_NATIVE_BF16
     return bits<uint16>(static_cast<__bf16>(x));
 #elif GEN_NVIDIA
-    return __builtin_is_constant_evaluated() ? bf16_bits_soft(x) : bf16_bits_ptx(x);
+    return __builtin_is_constant_evaluated() || __builtin_constant_p(x) ? bf16_bits_soft(x) : bf16_bits_ptx(x);
 #else
     return bf16_bits_soft(x);
 #endif
