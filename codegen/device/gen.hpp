@@ -313,12 +313,6 @@ GEN_DEVICE constexpr uint16 bf16_bits_soft(float x)
 }
 
 #if GEN_NVIDIA
-// Does the compiler know a number once it has optimised? Assembly it would compute all the same.
-#if __CUDACC_VER_MAJOR__ >= 13
-#define GEN_IS_KNOWN(x) __builtin_constant_p(x)
-#else
-#define GEN_IS_KNOWN(x) false
-#endif
 GEN_DEVICE uint16 bf16_bits_ptx(float x)
 {
     uint16 result;
@@ -354,7 +348,7 @@ GEN_DEVICE constexpr uint16 bf16_bits(float x)
 #if GEN_NATIVE_BF16
     return bits<uint16>(static_cast<__bf16>(x));
 #elif GEN_NVIDIA
-    return __builtin_is_constant_evaluated() || GEN_IS_KNOWN(x) ? bf16_bits_soft(x) : bf16_bits_ptx(x);
+    return __builtin_is_constant_evaluated() ? bf16_bits_soft(x) : bf16_bits_ptx(x);
 #else
     return bf16_bits_soft(x);
 #endif
