@@ -261,4 +261,9 @@ PATCHES: dict[str, Pinned] = {
     "patches of sums of windows": (_SUMS_OF_WINDOWS, "gfx1100", {"patch": 4}),
 }
 
-RULE_PROGRAMS: dict[str, Pinned] = {**ATTENTION, **BOXES, **DIGITS, **BYTES, **CHUNKS, **WALKED, **PATCHES}
+NEAR: dict[str, Pinned] = {
+    f"near_{name}": (f"x = @param:x -> half{{37, 24}}\ny = {name}(x)\n@return(y)", "gfx942", {})
+    for name in ("erf", "swish", "gelu_erf", "gelu_tanh")
+}
+
+RULE_PROGRAMS: dict[str, Pinned] = {**ATTENTION, **BOXES, **DIGITS, **BYTES, **CHUNKS, **WALKED, **PATCHES, **NEAR}
