@@ -60,8 +60,8 @@ EXTREMES = {
 TOLERANCES = {"float": 2e-6, "double": 1e-13, "half": 1.5e-3, "bf16": 1.2e-2}
 
 
-CANCELLING = {"gelu_tanh": 1e-6}
-"""Operators whose meaning subtracts neighbours: how far they may be off near 0."""
+CANCELLING = {"gelu_tanh": 1e-6, "erfc_near": 1.2e-5}
+"""Operators whose meaning subtracts neighbours: how far they may be off near 0, where that is what they are meant to be within."""
 FUSED = {("fma", "double")}
 """What rounds once, while its reference rounds the product too: a product that is too small for a sign there."""
 
