@@ -7,7 +7,6 @@ processes share the GPU.
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import time
@@ -20,29 +19,13 @@ from typing import Any
 from genrw.api import load_source
 from genrw.engine.lowering.options import Options
 from genrw.measure.cases import BenchCase
-from genrw.measure.counterparts import Counterparts, Function
+from genrw.measure.counterparts import Counterparts
+from genrw.measure.torch_counterparts import compiled, imported_torch, with_own_results
 from genrw.program import Program
-
-MODE = "max-autotune-no-cudagraphs"
 
 _MOST_PROCESSES = 8
 _MOST_SECONDS = 150.0
 _COMPILER_THREADS = "2"
-
-
-def imported_torch() -> Any:
-    """PyTorch, whose compiler does not remember which configurations were the fastest. ImportError without it."""
-    torch = importlib.import_module("torch")
-    config: Any = importlib.import_module("torch._inductor.config")
-    if hasattr(config, "autotune_local_cache"):
-        config.autotune_local_cache = False
-    return torch
-
-
-def compiled(torch: Any, function: Function) -> Function:
-    """A counterpart compiled as for its best speed."""
-    made: Function = torch.compile(function, mode=MODE)
-    return made
 
 
 def compile_ahead(path: Path, cases: Sequence[BenchCase], target: str, device: str) -> None:
@@ -76,7 +59,8 @@ def _compile(path: Path, cases: Sequence[BenchCase], target: str, device: str) -
             program = load_source(case.source, Options(target))
             function = counterparts.of(case, program)
             if function is not None:
-                compiled(torch, function)(*_any_arrays(torch, program, device))
+                arrays = _any_arrays(torch, program, device)
+                compiled(torch, with_own_results(torch, function, arrays))(*arrays)
         torch.compiler.reset()
 
 

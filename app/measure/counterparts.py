@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import math
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -51,6 +52,7 @@ def _module(path: Path) -> ModuleType:
     if spec is None or spec.loader is None or not path.exists():
         raise error(f"there is no Python file {path}", remedy="give one with a function for each case")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # a compiler of Python looks a function's globals up by its module's name
     spec.loader.exec_module(module)
     return module
 

@@ -87,9 +87,13 @@ class GpuCase:
         return memories
 
     def _copied_set(self) -> dict[MemorySlot, Memory]:
-        """Another set with the first one's inputs, copied on the GPU."""
+        """Another set with the first one's inputs, copied on the GPU. What kernels hand on lies in the same memory in each
+        call."""
         memories = {}
         for place in self.arguments:
+            if place.kind == SCRATCH:
+                memories[place] = self.sets[0][place]
+                continue
             size = self._place_size(place)
             memories[place] = Memory(self.runtime, size)
             if place.kind == INPUT:
