@@ -138,6 +138,25 @@ class HostGpu(GpuRuntime):
         return launch
 
 
+class OnGpu:
+    """A numpy array that says it lies on a GPU, by `__cuda_array_interface__`."""
+
+    def __init__(self, array: np.ndarray, stream: int | None = None, **changed: Any) -> None:
+        interface = {"shape": array.shape, "typestr": array.dtype.str, "data": (array.ctypes.data, False)}
+        interface |= {"strides": array.strides, "version": 3, "stream": stream}
+        self.__cuda_array_interface__ = interface | changed
+        self.array = array
+
+
+def aligned(array: np.ndarray) -> np.ndarray:
+    """A copy that starts at a multiple of 64 bytes, which is enough for kernels that use it where it lies."""
+    memory = np.empty(array.nbytes + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    made = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    made[...] = array
+    return made
+
+
 def _at(pointer: int, lens: tuple[int, ...], strides: tuple[int, ...], dtype: str) -> Array:
     from genrw.codegen.runtime.array_layout import memory_size
     from genrw.engine.ir.dtypes import numpy_dtype

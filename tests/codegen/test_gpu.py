@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from host_gpu import HostGpu
+from host_gpu import HostGpu, OnGpu, aligned
 
 import genrw
 from genrw.codegen.runtime import gpu_arrays
@@ -29,16 +29,6 @@ d = sub(p, s)
 """
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GENRW_CACHE_DIR", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def gpu() -> HostGpu:
-    return HostGpu()
-
-
 @pytest.fixture
 def program(gpu: HostGpu) -> Any:
     return GpuDevice(gpu).prepare(genrw.load(TEXT, target="gfx942"))
@@ -49,28 +39,10 @@ def inputs() -> dict[str, np.ndarray]:
     return {"x": aligned(drawn.random((6, 40), np.float32)), "y": aligned(drawn.random(40, np.float32))}
 
 
-def aligned(array: np.ndarray) -> np.ndarray:
-    memory = np.empty(array.nbytes + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    made = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    made[...] = array
-    return made
-
-
 def expected(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     p = given["x"].astype(np.float64) * given["y"]
     s = p.sum(1, keepdims=True)
     return {"s": s, "d": p - s}
-
-
-class OnGpu:
-    """A numpy array that says it lies on a GPU, by `__cuda_array_interface__`."""
-
-    def __init__(self, array: np.ndarray, stream: int | None = None, **changed: Any) -> None:
-        interface = {"shape": array.shape, "typestr": array.dtype.str, "data": (array.ctypes.data, False)}
-        interface |= {"strides": array.strides, "version": 3, "stream": stream}
-        self.__cuda_array_interface__ = interface | changed
-        self.array = array
 
 
 class ByDlpack:

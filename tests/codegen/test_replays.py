@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from host_gpu import HostGpu
+from host_gpu import HostGpu, OnGpu, aligned
 
 import genrw
 from genrw.codegen.runtime.gpu import GpuDevice, GpuProgram
@@ -20,16 +19,6 @@ TEXT = "x0 = @param:x0 -> float{64, 64}\nw = @param:w -> float{64, 64}\n" + "".j
 TEXT += f"@return(x{LAYERS})\n"
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GENRW_CACHE_DIR", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def gpu() -> HostGpu:
-    return HostGpu()
-
-
 @pytest.fixture
 def program(gpu: HostGpu) -> Any:
     made = GpuDevice(gpu).prepare(genrw.load(TEXT, target="gfx942"))
@@ -38,22 +27,8 @@ def program(gpu: HostGpu) -> Any:
     return made
 
 
-class OnGpu:
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array
-        data = (array.ctypes.data, False)
-        self.__cuda_array_interface__ = {
-            **{"shape": array.shape, "typestr": array.dtype.str, "data": data, "strides": array.strides},
-            **{"version": 3, "stream": None},
-        }
-
-
 def drawn(seed: int) -> OnGpu:
-    memory = np.empty(64 * 64 * 4 + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    array = memory[start : start + 64 * 64 * 4].view(np.float32).reshape(64, 64)
-    array[...] = np.random.default_rng(seed).standard_normal((64, 64), np.float32) / 8
-    return OnGpu(array)
+    return OnGpu(aligned(np.random.default_rng(seed).standard_normal((64, 64), np.float32) / 8))
 
 
 def right(x: np.ndarray, w: np.ndarray) -> np.ndarray:
