@@ -7,7 +7,6 @@ from collections.abc import Set
 
 from genrw.codegen.kernel_ir.kernel import Inline
 from genrw.codegen.kernel_ir.placement import IN_PLACE, Placed, loops_that_need
-from genrw.engine.ir.nodes import Node
 from genrw.engine.library.library import Library
 
 
@@ -21,16 +20,11 @@ def is_kept(item: Placed, handed_on: Set[int] = frozenset()) -> bool:
     return any(u.takes_whole for u in item.users) or not loops_that_need(item) <= beside
 
 
-def is_step(node: Node, library: Library) -> bool:
-    """Is the node the counter of a pass loop?"""
-    return node.op in library.loop_counters
-
-
 def may_inline(item: Placed, library: Library, handed_on: Set[int]) -> Inline:
     """May the value be written into its user, without a variable?"""
     node, role = item.node, library.role(item.node.op)
     meets = any(_is_met(u, library) for u in item.users)
-    if id(item) in handed_on or is_step(node, library) or meets or role == "turn":
+    if id(item) in handed_on or node.op in library.loop_counters or meets or role == "turn":
         return Inline.NO
     if role in ("identity", "unspecified"):
         return Inline.ALWAYS

@@ -69,7 +69,8 @@ class CudaRuntime(GpuRuntime):
         self._shape = lru_cache(_SHAPES)(self._new_shape)
         self._device = self.call("the GPU cannot be opened", driver.cuDeviceGet, number)
         self._context = self.call("the GPU cannot be opened", driver.cuDevicePrimaryCtxRetain, self._device)
-        self.arch = f"sm_{self._attribute('MAJOR')}{self._attribute('MINOR')}"
+        major, minor = (self._attribute(f"COMPUTE_CAPABILITY_{part}") for part in ("MAJOR", "MINOR"))
+        self.arch = f"sm_{major}{minor}"
         model = self.call("the GPU has no name", driver.cuDeviceGetName, 256, self._device)
         self.model = bytes(model).split(b"\0")[0].decode()
 
@@ -79,7 +80,8 @@ class CudaRuntime(GpuRuntime):
         return int(self.call("the CUDA driver counts no GPUs", self._driver.cuDeviceGetCount))
 
     def _attribute(self, name: str) -> int:
-        number = getattr(self._driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_{name}")
+        """What the driver says of the GPU under a name."""
+        number = getattr(self._driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(
             self.call("the GPU does not say what it is", self._driver.cuDeviceGetAttribute, number, self._device)
         )
@@ -105,10 +107,9 @@ class CudaRuntime(GpuRuntime):
     @cached_property
     def _pool(self) -> Any:
         """Memory that streams take and give back without waiting; None where the GPU has no such."""
-        driver = self._driver
-        has_pools = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
-        if not self.call("the GPU does not say what it is", driver.cuDeviceGetAttribute, has_pools, self._device):
+        if not self._attribute("MEMORY_POOLS_SUPPORTED"):
             return None
+        driver = self._driver
         shape = driver.CUmemPoolProps()
         shape.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
         shape.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
@@ -131,12 +132,13 @@ class CudaRuntime(GpuRuntime):
             super().free_behind(pointer, streams)
             return
         self.enter()
-        home, *others = streams
-        if None in others:  # memory of a pool is given back without a look at what other streams do
+        known = [stream for stream in streams if stream is not None]
+        home, *others = known
+        if len(known) < len(streams):  # memory of a pool is given back without a look at what other streams do
             self.call("the GPU reports a fault", self._driver.cuCtxSynchronize)
-            others.clear()
-        for other in others:
-            self.wait_for(self.mark(other or 0), home or 0)
+        else:
+            for other in others:
+                self.wait_for(self.mark(other), home)
         self.call("memory cannot be freed", self._driver.cuMemFreeAsync, pointer, home)
 
     def allow_lds(self, function: Any, size: int) -> None:
