@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from operator import mul, or_
 from typing import Any
 
@@ -90,7 +91,6 @@ class Extractor:
         self._costs: dict[tuple[str, int], float | None] = {}
         self._orders: dict[tuple[str, int], tuple[Any, ...]] = {}
         self._types: dict[Any, Type] = {}
-        self._terms = self._unvarying()
 
     def extract(self, module: Module, context: Mapping[str, Any], names: Mapping[int, Node]) -> Node:
         """The new root of a module; `names` gives the written node of each class that has one."""
@@ -125,7 +125,6 @@ class Extractor:
         root = self.graph.class_of[self.graph.ids[id(module.root)]]
         best = self._search(root)
         while root not in best and self._restore(root, best):
-            self._terms = self._unvarying()
             best = self._search(root)
         if root not in best:
             raise self._stuck(root, best, names)
@@ -141,12 +140,11 @@ class Extractor:
 
     # ---- search
 
-    def _unvarying(self) -> Mapping[int, list[ENode]]:
-        """The nodes of each class that may be taken: none that counts a loop's steps where another one does not."""
-        counters = self.library.loop_counters
-        if not any(self.library.operator(name).legal_at(self.stage) for name in counters):
-            return self.graph.classes
-        return unvarying(self.graph.classes, counters, lambda node: self.cost(node) is not None)
+    @cached_property
+    def _terms(self) -> Mapping[int, list[ENode]]:
+        """The nodes of each class that may be taken: none that counts a loop's steps where another one does not. Who only
+        asks for costs, or for a term chosen elsewhere, does without."""
+        return unvarying(self.graph.classes, self.library.loop_counters, lambda node: self.cost(node) is not None)
 
     def _reachable(self, root: int) -> list[int]:
         """The classes below a root, operands before users as far as there are no cycles."""
@@ -177,6 +175,8 @@ class Extractor:
             if number not in best and number in self.graph.replaced:
                 self.graph.classes.setdefault(number, []).extend(self.graph.replaced.pop(number))
                 found = True
+        if found:
+            del self._terms  # what was given back may be taken
         return found
 
     def _search(self, root: int) -> dict[int, _Best]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from genrw.engine.egraph.encode import Encoded
 from genrw.engine.egraph.encodings import Encodings
@@ -36,6 +36,8 @@ that never match cost little, an e-graph that is made anew a tenth of a second."
 _EngineKey = tuple[str, frozenset[int], tuple[Encoded, ...]]
 _Asked = tuple[str, bool, frozenset[str] | None, frozenset[str], Hashable]
 _LOWERED_KEPT = 1024
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
 NO_ALTERNATIVES: frozenset[str] = frozenset()
 """Of rules that are alternatives, none."""
 
@@ -187,18 +189,13 @@ class Pipeline:
         """
         names = tuple(unit.name for unit in units)
         keys = [(unit_key(unit), names, stage, options.key) for unit in units]
-        new = {key: unit for key, unit in zip(keys, units, strict=True) if key not in self._lowered}
-        if new:
-            made = Trace()
-            with uncollected():
-                lowered = self._lower(list(new.values()), names, stage, options, made)
-            self._lowered.update((key, (unit, made)) for key, unit in zip(new, lowered, strict=True))
-        found = [self._lowered[key] for key in keys]
-        _forget(self._lowered)
+        make = _noting(lambda new, made: self._lower(new, names, stage, options, made))
+        found = _remembered(self._lowered, keys, units, make)
         if trace is not None:
             trace.add_all(made for _, made in found)
         return [unit for unit, _ in found]
 
+    @uncollected()
     def _lower(
         self, units: Sequence[Unit], names: Sequence[str], stage: str, options: Options, trace: Trace
     ) -> list[Unit]:
@@ -229,13 +226,8 @@ class Pipeline:
         # Other stages do not ask which schedules are preferred.
         asked = options if stage == self.library.scheduling_stage else replace(options, preferences=None)
         keys = [(stage, unit_key(unit), _made_by(unit), names, asked.key) for unit in units]
-        new = {key: unit for key, unit in zip(keys, units, strict=True) if key not in self._staged}
-        if new:
-            made = Trace()
-            done = self._run_stage(list(new.values()), names, stage, options, made)
-            self._staged.update((key, (unit, made)) for key, unit in zip(new, done, strict=True))
-        found = [self._staged[key] for key in keys]
-        _forget(self._staged)
+        make = _noting(lambda new, made: self._run_stage(new, names, stage, options, made))
+        found = _remembered(self._staged, keys, units, make)
         trace.add_all(made for _, made in found)
         return [unit for unit, _ in found]
 
@@ -244,15 +236,9 @@ class Pipeline:
         asked = replace(options, preferences=None)
         kernels = [kernel for unit in units for kernel in unit.kernels]
         keys = [(stage, structure_key(kernel), _rules_of(kernel), asked.key) for kernel in kernels]
-        new = {key: kernel for key, kernel in zip(keys, kernels, strict=True) if key not in self._lowered_kernels}
-        if new:
-            made = Trace()
-            done = self.step(list(new.values()), stage, options, made, alternatives=NO_ALTERNATIVES)
-            self._lowered_kernels.update((key, (kernel, made)) for key, kernel in zip(new, done, strict=True))
-        found = [self._lowered_kernels[key] for key in keys]
-        _forget(self._lowered_kernels)
-        for made in {id(made): made for _, made in found}.values():
-            trace.take_over(made, [(kernel.name, kernel.name) for kernel, by in found if by is made])
+        make = _noting(lambda new, made: self.step(new, stage, options, made, alternatives=NO_ALTERNATIVES))
+        found = _remembered(self._lowered_kernels, keys, kernels, make)
+        trace.take_over_all((made, kernel.name, kernel.name) for kernel, made in found)
         lowered = iter([kernel for kernel, _ in found])
         return [self._regrouped(unit, lowered, options) for unit in units]
 
@@ -313,9 +299,7 @@ class Pipeline:
         rated = self.rated(modules, options)
         plain = [module for module, kernel in zip(modules, rated, strict=True) if not kernel.schedules]
         stepped = iter(self.step(plain, stage, options, trace, alternatives=NO_ALTERNATIVES))
-        parts = [(k, m.name) for m, k in zip(modules, rated, strict=True) if k.schedules]
-        for noted in {id(kernel.noted): kernel.noted for kernel, _ in parts}.values():
-            trace.take_over(noted, [(kernel.name, name) for kernel, name in parts if kernel.noted is noted])
+        trace.take_over_all((k.noted, k.name, m.name) for m, k in zip(modules, rated, strict=True) if k.schedules)
         return [
             replace(scheduled(self.spaced(module, stage), kernel, self.library, own, trace), stage=stage)
             if kernel.schedules
@@ -328,16 +312,12 @@ class Pipeline:
         stage = self.library.scheduling_stage or ""
         modules = [self.spaced(kernel, stage) for kernel in kernels]
         keys = [_rating_key(module, options) for module in modules]
-        new = {key: module for key, module in zip(keys, modules, strict=True) if key not in self._rated}
-        if new:
-            batch, noted = self.batch(list(new.values()), stage, options, alternatives=NO_ALTERNATIVES), Trace()
-            noted.note(batch.graph, batch.modules)
-            self._rated.update(
-                (key, rated_kernel(self.library, batch.extractor, module, noted)) for key, module in new.items()
-            )
-        found = [self._rated[key] for key in keys]
-        _forget(self._rated)
-        return found
+        return _remembered(self._rated, keys, modules, lambda new: self._rate(new, stage, options))
+
+    def _rate(self, modules: Sequence[Module], stage: str, options: Options) -> list[RatedKernel]:
+        batch, noted = self.batch(modules, stage, options, alternatives=NO_ALTERNATIVES), Trace()
+        noted.note(batch.graph, batch.modules)
+        return [rated_kernel(self.library, batch.extractor, module, noted) for module in modules]
 
     def index(self, stage: str) -> int:
         """The place of a stage in the pipeline; GenrwError if there is none of that name."""
@@ -541,6 +521,34 @@ def _rating_key(kernel: Module, options: Options) -> tuple[Any, ...]:
     met = replace(kernel, parameters=tuple(node for node in kernel.nodes if id(node) in given))
     pinned = tuple(sorted(kernel.schedule.items()))
     return (kernel.target, options.strict, options.policy, pinned, nameless_key(met))
+
+
+def _remembered(
+    memory: dict[Any, _Made],
+    keys: Sequence[Any],
+    items: Iterable[_Item],
+    make: Callable[[list[_Item]], Iterable[_Made]],
+) -> list[_Made]:
+    """What was made of items of the same keys; `make` makes it of all new ones together, of one item for each key."""
+    new = {key: item for key, item in zip(keys, items, strict=True) if key not in memory}
+    if new:
+        memory.update(zip(new, make(list(new.values())), strict=True))
+    # Only then is anything forgotten: what this call needs may be the oldest.
+    found = [memory[key] for key in keys]
+    _forget(memory)
+    return found
+
+
+def _noting(
+    make: Callable[[list[_Item], Trace], list[_Item]],
+) -> Callable[[list[_Item]], list[tuple[_Item, Trace]]]:
+    """The same function, which gives each result with the trace of the call that made it."""
+
+    def noted(items: list[_Item]) -> list[tuple[_Item, Trace]]:
+        made = Trace()
+        return [(item, made) for item in make(items, made)]
+
+    return noted
 
 
 def _forget(memory: dict[Any, Any]) -> None:

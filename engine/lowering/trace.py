@@ -68,6 +68,15 @@ class Trace:
                 if noted := {whole for name in names for whole in wholes.get(name, ())}:
                     mine.setdefault(key, set()).update(noted)
 
+    def take_over_all(self, parts: Iterable[tuple[Trace, str, str]]) -> None:
+        """Take over what was noted of parts, each given with its trace, its name there and the name of its whole. Traces
+        that several parts share count once."""
+        shared: dict[int, tuple[Trace, list[tuple[str, str]]]] = {}
+        for tried, part, whole in parts:
+            shared.setdefault(id(tried), (tried, []))[1].append((part, whole))
+        for tried, named in shared.values():
+            self.take_over(tried, named)
+
     def _weigh(self, seconds: Mapping[str, float], grown: Mapping[str, int]) -> None:
         for key, spent in seconds.items():
             self.seconds[key] = self.seconds.get(key, 0.0) + spent
