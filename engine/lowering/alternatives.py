@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -20,6 +21,9 @@ from genrw.grammar.rw_tree import RuleDecl
 
 _WORTH = 0.9
 """The share of a kernel's predicted time that its alternative has to stay below: predictions are hardly better."""
+
+_TOGETHER = 3
+"""How many alternatives are applied to a kernel, one after the other."""
 
 
 class Lowering(Protocol):
@@ -126,10 +130,18 @@ class Alternatives:
         return best
 
     def _attempts(self, kernels: Mapping[Any, Module], options: Options, trace: Trace) -> list[_Attempt]:
-        """What alternatives make of kernels: each by itself, and then each other one on what it made."""
-        begun = [_Attempt(key, module) for key, module in kernels.items()]
-        made = self._each(begun, options, trace)
-        return [*made, *self._each(made, options, trace)]
+        """What alternatives make of kernels: each by itself, and then others on what it made. What two make in either order is
+        tried once."""
+        made: dict[Any, _Attempt] = {}
+        last = [_Attempt(key, module) for key, module in kernels.items()]
+        for _ in range(_TOGETHER):
+            found = {
+                (attempt.key, nameless_key(attempt.module)): attempt for attempt in self._each(last, options, trace)
+            }
+            new = {key: attempt for key, attempt in found.items() if key not in made}
+            made |= new
+            last = list(new.values())
+        return list(made.values())
 
     def _each(self, attempts: Sequence[_Attempt], options: Options, trace: Trace) -> list[_Attempt]:
         """What each alternative that is not applied yet makes of attempts."""
@@ -158,7 +170,14 @@ class Alternatives:
         ]
 
     def _predicted(self, programs: Sequence[Sequence[Module]], options: Options) -> list[float]:
-        """The microseconds that the kernels of each program take with their cheapest schedules."""
+        """The microseconds that the kernels of each program take with their cheapest schedules; no program is fast of which no
+        kernel can have the schedule that the call asks for."""
         rated = iter(self._lowering.rated(unshared(m for modules in programs for m in modules), options))
         launch = PlanCosts.of(self._lowering.library.target(options.target).values).launch
-        return [sum(launch + next(rated).least for _ in modules) for modules in programs]
+        programs_kernels = [[next(rated) for _ in modules] for modules in programs]
+        return [
+            sum(launch + kernel.least for kernel in kernels)
+            if not options.schedule or any(kernel.has(options.schedule) for kernel in kernels)
+            else math.inf
+            for kernels in programs_kernels
+        ]

@@ -309,14 +309,47 @@ COLUMNS = """
 
 
 def test_a_column_sum_is_split_over_the_grid() -> None:
-    """The sum of 65536 halves in each of 256 columns: parts of 512 first, then the 128 parts."""
+    """The sum of 65536 halves in each of 256 columns: parts of 256 first, then the 256 parts."""
     plan = plan_of(COLUMNS)
-    assert [(k.lens, k.axes) for k in plan.kernels] == [((128, 512, 256), (1,)), ((128, 256), (0,))]
+    assert [(k.lens, k.axes) for k in plan.kernels] == [((256, 256, 256), (1,)), ((256, 256), (0,))]
     assert [k.loads for k in plan.kernels] == [("x",), ("reduce_sum",)]
     assert stored_because(plan, "reduce_sum") == (
-        "the kernel of `s` folds the rows of {128, 256} along axis 0, "
-        "and `reduce_sum` folds the rows of {128, 512, 256} along axis 1"
+        "the kernel of `s` folds the rows of {256, 256} along axis 0, "
+        "and `reduce_sum` folds the rows of {256, 256, 256} along axis 1"
     )
+
+
+def test_columns_are_split_though_each_workgroup_has_many() -> None:
+    """A lane reads several columns at a time, so the lanes of 3072 columns are few."""
+    assert len(plan_of(COLUMNS.replace("{65536, 256}", "{16384, 3072}")).kernels) == 2
+
+
+def test_one_row_is_split_though_all_lanes_would_soon_have_read_it() -> None:
+    """One workgroup reads at a small part of the memory's speed."""
+    row = "x = @param:x -> float{{{}}}\na = argmax[axis=0](x)\n@return(a)\n"
+    assert [(k.lens, k.axes) for k in plan_of(row.format(315846)).kernels] == [((62, 5120), (1,)), ((62,), (0,))]
+    assert len(plan_of(row.format(4096)).kernels) == 1
+
+
+def test_no_row_is_split_whose_parts_cannot_have_the_schedule_that_is_asked_for() -> None:
+    text = "x = @param:x -> float{3, 70001}\ns = reduce_sum[axes={1}](x)\ny = sub(x, s)\n@return(y)\n"
+    assert len(load(text, "gfx942").lower("schedule").units[0].kernels) > 1
+    (kernel,) = load(text, "gfx942", schedule={"algo": "aligned"}).lower("schedule").units[0].kernels
+    assert kernel.schedule["algo"] == "aligned"
+
+
+def test_a_mean_and_a_variance_of_few_long_rows_read_them_once() -> None:
+    """Parts of squares are joined by their means, which no pass before has to find."""
+    text = """
+        x = @param:x -> half{64, 4, 56, 56}
+        f = convert[target_type=float](x)
+        m = reduce_mean[axes={0, 2, 3}](f)
+        d = sub(f, m)
+        q = mul(d, d)
+        v = reduce_mean[axes={0, 2, 3}](q)
+        @return(m, v)
+    """
+    assert [k.loads for k in plan_of(text).kernels if "x" in k.loads] == [("x",)]
 
 
 def test_columns_that_fill_the_gpu_are_not_split() -> None:
