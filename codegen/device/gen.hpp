@@ -2740,6 +2740,37 @@ GEN_DEVICE typename Op::acc lane_reduce(const array<typename Op::acc, N>& values
     }
 }
 
+namespace detail {
+
+template <class T>
+struct greatest
+{
+    using acc = T;
+    static GEN_DEVICE acc combine(acc a, acc b) { return max(a, b); }
+};
+template <class T>
+struct total
+{
+    using acc = T;
+    static GEN_DEVICE acc combine(acc a, acc b) { return a + b; }
+};
+
+}  // namespace detail
+
+/// The greatest of a lane's own values.
+template <class T, int N>
+GEN_DEVICE T greatest_of(const array<T, N>& values)
+{
+    return lane_reduce<detail::greatest<T>>(values);
+}
+
+/// The sum of a lane's own values.
+template <class T, int N>
+GEN_DEVICE T sum_of(const array<T, N>& values)
+{
+    return lane_reduce<detail::total<T>>(values);
+}
+
 #if !GEN_HOST
 
 namespace detail {

@@ -1381,6 +1381,18 @@ TURNED = {
         y = transpose[permutation={0, 2, 1, 3}](n)
         @return(y)""",
 }
+
+
+def _variance(rows: int, columns: int) -> str:
+    return f"""
+        x = @param:x -> float{{{rows}, {columns}}}
+        m = reduce_mean[axes={{1}}](x)
+        d = sub(x, m)
+        q = mul(d, d)
+        v = reduce_mean[axes={{1}}](q)
+        @return(m, v)"""
+
+
 COMPOSED = {**_rows(), **_positions(), **TURNED, **CONTRACTIONS}
 BY_TYPE = {**_types(), **_typed_reductions()}
 UPSTREAM_SHAPES = _shapes()
@@ -1413,6 +1425,12 @@ SPLIT = {
         x = @param:x -> float{2, 400003}
         a = reduce_argmin[axes={1}](x)
         @return(a)""",
+    "split_variance": _variance(2, 300000),
+    "split_variance_of_a_power_of_two": _variance(2, 262144),
+    "squares_of_short_rows": """
+        x = @param:x -> float{5, 70}
+        s = reduce_squares[axes={1}](x)
+        @return(s)""",
     "split_columns": """
         x = @param:x -> float{40000, 20}
         s = reduce_mean[axes={0}](x)
@@ -1565,6 +1583,16 @@ PINNED: dict[str, tuple[str, str, dict[str, object]]] = {
     ),
     "images of whole channels by AMD": _of_tiles(_IMAGES, (9, 64, 72), "half", "gfx942"),
     "tiles of batches": _of_tiles(_BATCHES, (64, 72, 64), "float", "gfx942"),
+    "squares of parts in steps": (
+        "x = @param:x -> float{2, 310528}\ns = reduce_squares[axes={1}](x)\n@return(s)\n",
+        "sm_90",
+        {"block_size": 64},
+    ),
+    "misaligned rows in steps": (
+        "x = @param:x -> float{3, 70001}\ns = reduce_sum[axes={1}](x)\ny = sub(x, s)\n@return(y)\n",
+        "gfx942",
+        {"algo": "aligned"},
+    ),
     "steps that load early": (softmax_program("half", (8, 9000), 1), "gfx942", {"ahead": 1}),
     **{name.replace("_", " "): (text, "sm_90", {"block_size": 128}) for name, text in ATTENTION.items()},
     **RULE_PROGRAMS,
