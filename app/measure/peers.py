@@ -64,10 +64,13 @@ class TorchPeers:
             return {}
         first = torch_arrays(self.torch, loaded.program, loaded.inputs, "cuda")
         sets = [first, *([strided_copy(tensor) for tensor in first] for _ in loaded.sets[1:])]
+        try:
+            function = with_own_results(self.torch, function, first)
+        except Exception as problem:  # whatever a peer raises is its figure
+            return dict.fromkeys(("eager", "torch.compile"), type(problem).__name__)
         found: dict[str, float | str] = {}
-        for name, made in (("eager", lambda _, f: f), ("torch.compile", compiled)):
+        for name, run in (("eager", function), ("torch.compile", compiled(self.torch, function))):
             try:
-                run = made(self.torch, with_own_results(self.torch, function, first))
                 started = time.perf_counter()
                 run(*sets[0])
                 self.torch.cuda.synchronize()
