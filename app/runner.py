@@ -9,11 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from genrw.codegen.runtime.device import Prepared
 from genrw.codegen.runtime.devices import find_device
 from genrw.codegen.runtime.host_sequence import HostSequence
 from genrw.codegen.runtime.isolated import run_apart
-from genrw.engine.interpret.compare import compare
 from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.types import Type
@@ -22,6 +20,7 @@ from genrw.grammar.diagnostics import error
 from genrw.output import write_files
 from genrw.profiling import show_profile
 from genrw.program import Program
+from genrw.reference import Reference
 from genrw.terminal import write, write_table
 from genrw.tuned import with_winners
 
@@ -134,21 +133,15 @@ class Difference:
 
 def check(program: Program, inputs: Mapping[str, Array], results: Mapping[str, Array]) -> dict[str, Difference]:
     """Compare results with the program as it was loaded, evaluated in double precision."""
-    reference = reference_run(program)(inputs, precise=True)
-    return {name: _difference(got, reference[name], *program.computed_in[name]) for name, got in results.items()}
+    reference = Reference(program, inputs)
+    return {name: _difference(reference, name, got) for name, got in results.items()}
 
 
-def reference_run(program: Program) -> Prepared:
-    """The interpreter on the program as it was loaded."""
-    loaded = program.with_units(program.origin)
-    return find_device("interpret").prepare(loaded)
-
-
-def _difference(got: Array, want: Array, dtype: str, coarsest: str) -> Difference:
-    message = compare(got, want, dtype, coarsest)
+def _difference(reference: Reference, name: str, got: Array) -> Difference:
+    want, message = reference.judge(name, got)
     if got.shape != want.shape or not got.size:
         return Difference(0.0, message)
-    if not DTYPES[dtype].is_float:
+    if not DTYPES[reference.program.results[name].type.dtype].is_float:
         return Difference(float(np.max(got != want)), message)
     with np.errstate(all="ignore"):
         found = got.astype(np.float64)

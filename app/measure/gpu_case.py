@@ -18,13 +18,12 @@ from genrw.codegen.runtime.array_layout import Array, from_memory, memory_size, 
 from genrw.codegen.runtime.gpu import GpuKernel, compiled, load_kernel
 from genrw.codegen.runtime.gpu_memory import Memory
 from genrw.codegen.runtime.gpu_runtime import GpuRuntime
-from genrw.engine.interpret.compare import first_problem
 from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
 from genrw.engine.ir.types import Type
 from genrw.engine.programs.launches import INPUT, SCRATCH, MemorySlot
 from genrw.program import Program
-from genrw.runner import reference_run
+from genrw.reference import Reference
 
 _POISON = 0xFF
 _ROTATED_BYTES = 1 << 29
@@ -125,8 +124,7 @@ class GpuCase:
 
     def check(self) -> str | None:
         """What is wrong with the results; None if they are right."""
-        pairs = zip(self.results().items(), self._wanted.values(), strict=True)
-        return first_problem((name, got, want, self.program.computed_in[name]) for (name, got), want in pairs)
+        return self._reference.first_problem(self.results())
 
     def _read(self, memory: Memory, type_: Type) -> Array:
         """A result that kernels wrote."""
@@ -135,9 +133,8 @@ class GpuCase:
         return from_memory(flat, type_.lens, type_.layout)
 
     @cached_property
-    def _wanted(self) -> dict[str, Array]:
-        """The results in higher precision."""
-        return reference_run(self.program)(self.inputs, precise=True)
+    def _reference(self) -> Reference:
+        return Reference(self.program, self.inputs)
 
     @property
     def schedules(self) -> list[dict[str, Any]]:

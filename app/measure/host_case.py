@@ -10,10 +10,9 @@ from typing import Any
 from genrw.codegen.runtime.array_layout import Array
 from genrw.codegen.runtime.host_program import HostProgram
 from genrw.codegen.runtime.host_sequence import HostSequence
-from genrw.engine.interpret.compare import first_problem
 from genrw.engine.interpret.inputs import random_inputs
 from genrw.program import Program
-from genrw.runner import reference_run
+from genrw.reference import Reference
 
 
 class HostCase:
@@ -31,9 +30,9 @@ class HostCase:
         self.run = self.sequence.repeatable(self.inputs)
 
     @cached_property
-    def _wanted(self) -> dict[str, Array]:
-        """The results in higher precision."""
-        return dict(reference_run(self.program)(self.inputs, precise=True))
+    def reference(self) -> Reference:
+        """What its results are to be."""
+        return Reference(self.program, self.inputs)
 
     def results(self) -> dict[str, Array]:
         """What the kernels write into poisoned memory."""
@@ -41,8 +40,7 @@ class HostCase:
 
     def check(self) -> str | None:
         """What is wrong with the results; None if they are right."""
-        pairs = zip(self.results().items(), self._wanted.values(), strict=True)
-        return first_problem((name, got, want, self.program.computed_in[name]) for (name, got), want in pairs)
+        return self.reference.first_problem(self.results())
 
     @property
     def schedules(self) -> list[dict[str, Any]]:

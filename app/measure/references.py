@@ -20,13 +20,12 @@ import numpy as np
 
 from genrw.api import load
 from genrw.codegen.runtime.array_layout import Array
-from genrw.engine.interpret.compare import first_problem
 from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.ir.dtypes import numpy_dtype
 from genrw.engine.ir.nodes import Node
 from genrw.measure.cases import BenchCase
 from genrw.program import Program
-from genrw.runner import reference_run
+from genrw.reference import Reference
 
 _FEW_CASES = 8
 """Up to so many cases, starting processes takes longer than they save."""
@@ -112,13 +111,8 @@ def _judge(text: str, place: Path) -> str | None:
     """What is wrong with results that lie in a folder with their inputs."""
     program = load(text)
     inputs = {name: _read(place / name, node) for name, node in program.inputs.items()}
-    wanted = reference_run(program)(inputs, precise=True)
-    results = program.results
-    found = (
-        (name, _read(place / _result(name), results[name]), want, program.computed_in[name])
-        for name, want in wanted.items()
-    )
-    return first_problem(found)
+    results = {name: _read(place / _result(name), node) for name, node in program.results.items()}
+    return Reference(program, inputs).first_problem(results)
 
 
 # ---- files

@@ -59,6 +59,14 @@ def compare(got: Values, want: Values, dtype: str, coarsest: str | None = None) 
         return _compare_floats(got, want, dtype, coarsest or dtype)
 
 
+def nearer(got: Values, want: Values, other: Values) -> Values:
+    """The elements of `want`, but those of `other` where a result is nearer to them."""
+    with np.errstate(all="ignore"):
+        found, first, second = (array.astype(np.float64) for array in (got, want, other))
+        same = (found == second) | (np.isnan(found) & np.isnan(second))
+        return np.where(same | (np.abs(found - second) < np.abs(found - first)), other, want)
+
+
 def _compare_floats(got: Values, want: Values, dtype: str, coarsest: str) -> str | None:
     # what lies beyond the type's range rounds to an infinity
     rounded = want.astype(numpy_dtype(dtype)).astype(np.float64)

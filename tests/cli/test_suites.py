@@ -14,7 +14,6 @@ import pytest
 from together import compile_together, lower_together
 
 import genrw
-from genrw.engine.interpret.compare import first_problem
 from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
 from genrw.engine.ir.types import packed_strides
@@ -26,7 +25,7 @@ from genrw.measure.host_case import HostCase
 from genrw.measure.peers import numpy_arrays, own_results
 from genrw.measure.random_cases import random_case, random_cases
 from genrw.program import Program
-from genrw.runner import reference_run
+from genrw.reference import Reference
 
 ROOT = Path(__file__).parents[2]
 TARGETS = ("gfx942", "gfx1100", "sm_90", "host")
@@ -94,7 +93,7 @@ def _is_right(case: BenchCase, program: Program) -> None:
     """Kernels of the CPU against the interpreter in double, and numpy's counterpart too."""
     loaded = HostCase(program, case.name)
     assert loaded.check() is None, case.name
-    _counterpart_is_right(case, program, loaded.inputs, loaded._wanted)
+    _counterpart_is_right(case, loaded.reference)
 
 
 def _are_right(cases: Sequence[BenchCase]) -> None:
@@ -103,24 +102,20 @@ def _are_right(cases: Sequence[BenchCase]) -> None:
     compile_together(lowered)
     for case, one in zip(cases, lowered, strict=True):
         inputs = random_inputs(one.program.origin[0], one.program.library, 0)
-        wanted = dict(reference_run(one.program)(inputs, precise=True))
-        made = one.on_the_host(inputs)
-        types = one.program.computed_in
-        assert first_problem((name, made[name], wanted[name], types[name]) for name in types) is None, case.name
-        _counterpart_is_right(case, one.program, inputs, wanted)
+        reference = Reference(one.program, inputs)
+        assert reference.first_problem(one.on_the_host(inputs)) is None, case.name
+        _counterpart_is_right(case, reference)
 
 
-def _counterpart_is_right(
-    case: BenchCase, program: Program, inputs: Mapping[str, Any], wanted: Mapping[str, Any]
-) -> None:
+def _counterpart_is_right(case: BenchCase, reference: Reference) -> None:
+    program = reference.program
     function = numpy_counterparts().of(case, program)
     assert function is not None, case.name
     types = {name: node.type.dtype for name, node in program.results.items()}
     with np.errstate(all="ignore"):
-        arrays = numpy_arrays(program, inputs)
+        arrays = numpy_arrays(program, reference.inputs)
         made = own_results(function(*arrays), [numpy_dtype(t) for t in types.values()], arrays)
-    results = ((name, got, wanted[name], program.computed_in[name]) for name, got in zip(types, made, strict=True))
-    assert first_problem(results) is None, case.name
+    assert reference.first_problem(dict(zip(types, made, strict=True))) is None, case.name
 
 
 QUICKLY = ("add_layer_norm", "causal_softmax", "embedding_bag", "quantise_rows", "unpack_nibbles", "max_pool", "adam")
@@ -159,11 +154,12 @@ def test_torch_computes_the_same() -> None:
         function = counterparts.of(case, program)
         assert function is not None
         made = function(*torch_arrays(torch, program, inputs, "cpu"))
-        wanted = reference_run(program)(inputs, precise=True)
-        for (name, want), got in zip(wanted.items(), made if isinstance(made, tuple) else (made,), strict=True):
-            dtype = program.results[name].type.dtype
-            array = got.double().numpy() if DTYPES[dtype].is_float else got.numpy()
-            assert first_problem([(name, array, want, program.computed_in[name])]) is None, case.name
+        reference = Reference(program, inputs)
+        for (name, node), got in zip(
+            program.results.items(), made if isinstance(made, tuple) else (made,), strict=True
+        ):
+            array = got.double().numpy() if DTYPES[node.type.dtype].is_float else got.numpy()
+            assert reference.first_problem({name: array}) is None, case.name
 
 
 # ---- tables
