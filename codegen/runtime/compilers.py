@@ -34,6 +34,8 @@ _HOST_FLAGS = (
 )
 # GCC 12 cuts a loop over lanes in several and loses, where a choice stands between, that one reads what another writes.
 _GCC_FLAGS = ("-fno-tree-loop-distribution", "-fno-tree-loop-distribute-patterns")
+# GCC 12 ends in errors of its own on maxima of bytes that it has made vectors of.
+_CRASH, _WITHOUT_VECTORS = "internal compiler error", ("-fno-tree-vectorize",)
 
 
 # ---- sources ----------------------------------------------------------------------------------------------
@@ -70,8 +72,13 @@ def wave_options(arch: str, wave_size: int) -> list[str]:
 # ---- running a compiler -----------------------------------------------------------------------------------
 
 
-def run_compiler(command: Sequence[str], kernel: str, stdin: str | None = None) -> None:
-    """Run one compiler step; a failure is an error that names the kernel and quotes the first messages."""
+def run_compiler(
+    command: Sequence[str], kernel: str, stdin: str | None = None, after_crash: Sequence[str] = ()
+) -> None:
+    """Run one compiler step; a failure is an error that names the kernel and quotes the first messages.
+
+    A compiler that fails by a fault of its own is run once more with the options `after_crash`.
+    """
     environment = dict(os.environ)
     for variable in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"):
         environment.setdefault(variable, str(cache_folder("zig")))
@@ -80,7 +87,11 @@ def run_compiler(command: Sequence[str], kernel: str, stdin: str | None = None) 
     except OSError as problem:
         message = f"kernel {kernel}: {command[0]} cannot be run: {problem.strerror}"
         raise error(message, remedy=_NO_HOST_COMPILER) from problem
-    if done.returncode != 0:
+    if done.returncode == 0:
+        return
+    if after_crash and _CRASH in done.stderr:
+        run_compiler([*command, *after_crash], kernel, stdin)
+    else:
         raise _compile_error(Path(command[0]).name, kernel, done.returncode, done.stderr)
 
 
@@ -135,7 +146,8 @@ class HostCompiler:
         """Compile a translation unit to a shared library."""
         options = [*self.flags, *(f"-D{name}" for name in defines), "-x", "c++", "-"]
         if not self.is_zig:
-            run_compiler([*self.command, *options, "-shared", "-o", str(library)], kernel, source)
+            command = [*self.command, *options, "-shared", "-o", str(library)]
+            run_compiler(command, kernel, source, after_crash=_WITHOUT_VECTORS)
             return
         # Compiled and linked by hand: `zig c++` would first build a C++ library, which kernels have no use
         # for. What remains undefined (memset) is found in the process that loads the library.

@@ -241,3 +241,24 @@ GEN_KERNEL(1) scalars(double* out, float a, int b, gen::int64 c, gen::half d, bo
     out = np.zeros(5)
     kernel.launch([out, 1.5, -7, 1 << 40, np.float16(0.25), True], 1)
     assert out.tolist() == [1.5, -7, 1 << 40, 0.25, 1]
+
+
+# ---- compilers that fail by themselves
+
+CRASHING = """#!/bin/sh
+case "$*" in
+*-dM*) exit 0 ;;
+*-fno-tree-vectorize*) exec {python} -c "open('{built}', 'w')" ;;
+esac
+echo "add.hip:1:1: internal compiler error: in extract_insn" >&2
+exit {status}
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the compiler is a shell script")
+def test_a_compiler_that_crashes_is_asked_for_less(tmp_path: Path) -> None:
+    tool, built = tmp_path / "crashing", tmp_path / "add.so"
+    tool.write_text(CRASHING.format(python=sys.executable, built=built, status=1))
+    tool.chmod(0o755)
+    HostCompiler((str(tool),)).build(ADD, "add", [], built)
+    assert built.exists()

@@ -16,7 +16,7 @@ from genrw.program import Program
 
 SUMS = {"int8": "int32", "uint8": "int32"}
 """What products of narrow integers are added up in: the results of operators of their own."""
-LENGTHS = (17, 31, 32, 33, 63, 64, 65, 127, 128, 129)
+LENGTHS = (17, 31, 32, 33, 63, 64, 65, 96, 127, 128, 129, 192, 200)
 """Lengths of the sides of products."""
 
 
