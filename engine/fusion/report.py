@@ -98,6 +98,8 @@ def _needed(plan: Plan, i: int) -> str | None:
 def _obstacle(graph: FusionGraph, kernel: Kernel, body: KernelBody) -> str:
     value, place = body.missing[0]
     reader = graph.name(kernel.outputs[0])
+    if value not in graph.fold_space and graph.below(kernel.space, value, place) is None:
+        return f"no rule says how the kernel of `{reader}` makes it"
     if value not in graph.fold_space:
         return f"the kernel of `{reader}` would be too large with it"
     folded = _rows(graph.spaces[graph.fold_space[value]])

@@ -6,7 +6,7 @@ and an offset. Layouts are closed under composition wherever the dimensions of b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -170,6 +170,34 @@ def layout_along(lens: Ints, strides: Ints, shape: Ints, dims: Ints) -> tuple[In
     return tuple(n for n, _ in pairs), tuple(s for _, s in pairs)
 
 
+_LINE = 32
+"""The elements of a line of memory."""
+
+
+def lying_together(lens: Ints, strides: Ints, shape: Ints, dim: int) -> int:
+    """How many of the first elements along a dimension of `shape` lie in one line of memory, on average and rounded down; 1 where a
+    layout does not nest with the shape."""
+    pieces = pieces_of(lens, strides, shape)
+    if len(pieces) != len(shape):
+        return 1
+    places = first_places(*pieces[dim], 2 * _LINE)
+    return len(places) // lines_of(places)
+
+
+def first_places(lens: Ints, strides: Ints, count: int) -> set[int]:
+    """Where about so many first elements along a dimension lie in memory."""
+    places = {0}
+    for length, stride in zip(reversed(lens), reversed(strides), strict=True):
+        taken = min(length, max(1, count // len(places)))
+        places = {place + k * stride for place in places for k in range(taken)}
+    return places
+
+
+def lines_of(places: Iterable[int]) -> int:
+    """The lines of memory in which places lie."""
+    return len({place // _LINE for place in places})
+
+
 def _unused(name: str, names: Sequence[str]) -> str:
     while name in names:
         name += "_"
@@ -194,6 +222,8 @@ LAYOUT_FUNCTIONS: dict[str, Function] = {
             "For each dimension of `shape`, the [lens, strides] of a layout along it; empty where they do not nest."),
         declare("layout_along(lens: ints, strides: ints, shape: ints, dims: ints) -> lists", layout_along,
             "[lens, strides] of a layout along dimensions of `shape` taken together; empty where they do not nest."),
+        declare("lying_together(lens: ints, strides: ints, shape: ints, dim: int) -> int", lying_together,
+            "How many elements along a dimension of `shape` lie in one line of memory, on average; 1 where a layout does not nest with it."),
         declare("flat(xs: lists) -> list", lambda xs: tuple(item for each in xs for item in each),
             "The elements of the lists of a list."),
         declare("is_number(value: any) -> bool", lambda value: isinstance(value, (int, float)),

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from math import prod
 
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.ir.types import Type, packed_strides
-from genrw.engine.language.layouts import kept_groups, merged, pieces_of
+from genrw.engine.language.layouts import first_places, kept_groups, lines_of, lying_together, merged, pieces_of
 from genrw.engine.language.shapes import broadcast_lens
-from genrw.engine.library.context import LazyRecord
+from genrw.engine.library.context import LazyRecord, Record
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import accumulate_type, element_type, field_types
 from genrw.engine.programs.graph_facts import GraphFacts
@@ -159,7 +159,11 @@ SPACE_MEMBERS = frozenset(
         "folds",
         "passes",
         "scattered",
-        "turned",
+        "scatterings",
+        "sides",
+        "run",
+        "lines",
+        "sectors",
     }
     | {"operations", "item", "wide", "min_stride", "fast"}
 )
@@ -172,8 +176,13 @@ def space_record(module: Module, library: Library) -> LazyRecord:
     lens, axes; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least,
     of which `read`, parts that are moved elsewhere counted as such; `inputs`, the number of parameters but those of one
     element a row, of which `streams` are at least half as large as the space; `operations` per element; `folds`, their number, `folding`, their operators' names, `accumulators`, the bytes of what a lane folds to with all of them; `passes` over a row that is
-    not kept; `scattered`, the operators whose neighbouring results lie apart in their operands; `turned`, the axis along
-    which neighbours lie together there, -1 without such operators or with rows; `item`, the bytes of
+    not kept; `scattered`, the operators whose neighbouring results lie apart in their operands; `scatterings`, for each of them that says
+    how, the `elements` that it makes, the bytes of an `item`, and with the space's elements row by row, or column by column: how far
+    `apart_by_row`, `apart_by_column` the operand's neighbours come to lie, and how far elements side by side lie apart in the operand,
+    `step_by_row`, `step_by_column`; `sides`, the space as
+    [before, down, between, across], so that neighbours there lie down, as those in the result lie across (down and across are 1 without such
+    operators, or with rows), and for tiles of it: how many neighbours follow one another down it in memory (`run`), how many lines of
+    memory waves ask for (`lines`), and how many sectors of 32 bytes tiles bring (`sectors`); `item`, the bytes of
     the smallest element type read or written, `wide` those of the largest, of tensors at least half as large as the space, if
     there are some; `views`, the shapes of what the only fold
     multiplies before it adds up, `view_types`, their element types, `view_layouts`, how they lie in memory ([lens, strides], [] where
@@ -188,6 +197,11 @@ def space_record(module: Module, library: Library) -> LazyRecord:
 
     def inner() -> list[Node]:
         return _inner_folds(module, library)
+
+    @cache
+    def tiling() -> Tiling:
+        found = _tiling(module, lens, library) if not axes else None
+        return found or Tiling((prod(lens), 1, 1, 1), 0, 0, 0)
 
     return LazyRecord(
         {
@@ -209,7 +223,11 @@ def space_record(module: Module, library: Library) -> LazyRecord:
             "accumulators": lambda: sum(_accumulator_bytes(fold, library) for fold in _outer_folds(module, library)),
             "passes": lambda: _passes(module, library, prod(lens)),
             "scattered": lambda: len(_scattering(module, library)),
-            "turned": lambda: _turned(module, lens, library) if not axes else -1,
+            "scatterings": lambda: tuple(_scatterings(module, lens, axes, library)),
+            "sides": lambda: tiling().sides,
+            "run": lambda: tiling().run,
+            "lines": lambda: tiling().lines,
+            "sectors": lambda: tiling().sectors,
             "operations": lambda: _count(module, library, "pointwise"),
             "views": lambda: tuple(view.type.lens for view in _views(module, library)),
             "view_types": lambda: tuple(view.type.dtype for view in _views(module, library)),
@@ -316,7 +334,9 @@ def _scatters(node: Node, library: Library) -> bool:
     if operator.role != "index_map" or "scattered" not in operator.decl.role_parts:
         return False
     layout = _layout(node, library)
-    return layout is None or any(stride != 1 for _, stride in merged(*layout)[-1:])
+    if layout is None or node.type.elements < 2:
+        return layout is None
+    return merged(*layout)[-1][1] != 1
 
 
 def _layout(node: Node, library: Library) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
@@ -327,6 +347,76 @@ def _layout(node: Node, library: Library) -> tuple[tuple[int, ...], tuple[int, .
     operand, order = node.operands[library.part(node.op, 0)], node.attribute(parts[2])
     packed = packed_strides(operand.type.lens)
     return tuple(operand.type.lens[d] for d in order), tuple(packed[d] for d in order)
+
+
+def _scatterings(module: Module, lens: tuple[int, ...], axes: tuple[int, ...], library: Library) -> list[Record]:
+    """How operators scatter that say so, for each parameter that they take elements of."""
+    by_row = sorted(range(len(lens)), key=lambda d: (d in axes, d))
+    by_column = sorted(range(len(lens)), key=lambda d: (d not in axes, d))
+    found = []
+    for node in _scattering(module, library):
+        layout = _layout(node, library)
+        if layout is not None:
+            where = _in_space(layout, lens, node.type.elements == prod(lens))
+            apart, step = ([f(where, lens, order) for order in (by_row, by_column)] for f in (_apart, _step))
+            found += [
+                Record.of(
+                    {
+                        "elements": min(node.type.elements, prod(lens)),
+                        "item": item,
+                        "apart_by_row": apart[0],
+                        "apart_by_column": apart[1],
+                        "step_by_row": step[0],
+                        "step_by_column": step[1],
+                    }
+                )
+                for item in _read_beneath(node, library)
+            ]
+    return found
+
+
+def _read_beneath(node: Node, library: Library) -> list[int]:
+    """The bytes of an element of each parameter that a value's elements are computed from one by one; its own without any."""
+    found, beneath = [], list(node.operands)
+    for below in beneath:
+        if below.op == library.boundary("input").name and 2 * below.type.elements >= node.type.elements:
+            found.append(_itemsize(below.type.dtype))
+        elif library.role(below.op) == "pointwise":
+            beneath += [operand for operand in below.operands if operand not in beneath]
+    return found or [_itemsize(node.type.dtype)]
+
+
+_Pieces = Sequence[tuple[Sequence[int], Sequence[int]]]
+"""The lengths and strides along each axis."""
+
+
+def _in_space(layout: tuple[tuple[int, ...], tuple[int, ...]], lens: tuple[int, ...], whole: bool) -> _Pieces:
+    """How elements that an operator moves lie in its operand, along the axes of a space. Of a part of the space, or of what is
+    padded to it, that is guessed: neighbours are those along the same axis, or along one whose neighbours are as far apart."""
+    pieces = pieces_of(*layout, lens) if whole else ()
+    if pieces:
+        return pieces
+    made, strides = layout
+    apart = _apart_in(lens, made, strides)
+    along = [d for d in range(len(lens)) if lens[d] > 1 and prod(lens[d + 1 :]) == apart]
+    return [((n,), (1 if d in along else max(strides),)) for d, n in enumerate(lens)]
+
+
+def _apart(pieces: _Pieces, lens: Sequence[int], order: list[int]) -> int:
+    """How far apart an operand's neighbours come to lie, with the elements of a space in an order of its axes."""
+    _, axis, within = min(
+        (stride, axis, prod(parts[k + 1 :]))
+        for axis, (parts, strides) in enumerate(pieces)
+        for k, (length, stride) in enumerate(zip(parts, strides, strict=True))
+        if length > 1
+    )
+    return within * prod(lens[d] for d in order[order.index(axis) + 1 :])
+
+
+def _step(pieces: _Pieces, lens: Sequence[int], order: list[int]) -> int:
+    """How far apart in an operand elements lie that are side by side in that order."""
+    last = next(d for d in reversed(order) if lens[d] > 1)
+    return pieces[last][1][-1]
 
 
 def _layout_in_memory(node: Node, library: Library) -> tuple[()] | tuple[tuple[int, ...], tuple[int, ...]]:
@@ -369,19 +459,101 @@ def _last_length(node: Node) -> int:
     return next((n for n in reversed(node.type.lens) if n > 1), 1)
 
 
-def _turned(module: Module, lens: tuple[int, ...], library: Library) -> int:
-    """The axis along which neighbours lie together in the operands of most operators that scatter, by bytes; where none
-    says so, the one before the last; -1 without such operators."""
-    scattering = _scattering(module, library)
-    if not scattering or len(lens) < 2:
-        return -1
-    found: Counter[int] = Counter()
-    for node in scattering:
-        layout = _layout(node, library) if node.type.elements == prod(lens) else None
-        pieces = pieces_of(*layout, lens) if layout else ()
-        along = [d for d, piece in enumerate(pieces[:-1]) if merged(*piece) == ((lens[d], 1),)]
-        found.update({d: _itemsize(node.type.dtype) for d in along})
-    return max(found, key=lambda d: (found[d], d), default=len(lens) - 2)
+Sides = tuple[int, int, int, int]
+"""A space as [before, down, between, across]: tiles lie down and across."""
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How a space is cut into tiles, and what that means for operands that scatter."""
+
+    sides: Sides
+    run: int
+    """How many neighbours follow one another down it, at least, in operands that tiles turn; 0 without any."""
+    lines: int
+    """The lines that waves ask for, of all operands together."""
+    sectors: int
+    """The sectors of 32 bytes that tiles bring."""
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """How the elements of a space lie in an operand, and the bytes of each."""
+
+    lens: tuple[int, ...]
+    strides: tuple[int, ...]
+    item: int
+
+    def tiled(self, sides: Sides) -> tuple[bool, float, float]:
+        """Do tiles turn it? And what are its lines and sectors for each element?"""
+        pieces = pieces_of(self.lens, self.strides, sides)
+        if not pieces:
+            return False, 1.0, 1.0
+        down, across = (lying_together(self.lens, self.strides, sides, side) for side in (1, 3))
+        corner = {a + b for a in first_places(*pieces[1], 32) for b in first_places(*pieces[3], 32)}
+        brought = max(self.item / 32, lines_of(corner) / len(corner))
+        return down > across, 1 / down if down > across else 1 / max(1, across // 8), brought
+
+
+def _tiling(module: Module, lens: tuple[int, ...], library: Library) -> Tiling | None:
+    """The best way to cut a space into tiles, so that neighbours in the operands of operators that scatter lie down, as those in
+    the result lie across: the more lie together, the better, and the fewer axes are taken together for it. None without any."""
+    nodes = [(node, layout) for node in _scattering(module, library) if (layout := _layout(node, library)) is not None]
+    whole = [(node, layout) for node, layout in nodes if node.type.elements == prod(lens)]
+    operands = [_Operand(*layout, item) for node, layout in whole for item in _read_beneath(node, library)]
+    parts = [layout for node, layout in nodes if node.type.elements != prod(lens)]
+    shapes = [layout for _, layout in whole] or [(lens, strides) for made, strides in parts if len(made) == len(lens)]
+    found = []
+    for sides in {sides for layout in shapes for sides in _groupings(*layout)}:
+        tiled = [operand.tiled(sides) for operand in operands]
+        tiled += [(False, *_tiled_part(*layout, lens, sides)) for layout in parts]
+        runs = [_run_down(o.lens, o.strides, sides) for o, (turned, *_) in zip(operands, tiled, strict=False) if turned]
+        lines, sectors = (int(prod(lens) * sum(each[k] for each in tiled)) for k in (1, 2))
+        accesses = lines + sectors + prod(lens) // min(sides[3], 64)
+        found.append((accesses, sides[1], sides[3], Tiling(sides, min(runs, default=0), lines, sectors)))
+    return min(found, key=lambda each: (*each[:3], each[3].sides), default=(0, 0, 0, None))[3]
+
+
+def _tiled_part(
+    lens: tuple[int, ...], strides: tuple[int, ...], space: tuple[int, ...], sides: Sides
+) -> tuple[float, float]:
+    """The lines and sectors for each element of a part of a space, or of what is padded to it: no tile turns it, but of neighbours
+    down the tile, several lanes take a line, and all lanes a sector."""
+    share = min(1.0, prod(lens) / prod(sides))
+    apart = _apart_in(space, lens, strides)
+    row = sides[2] * sides[3]
+    if not row <= apart < sides[1] * row:
+        return share, share
+    rows = apart // row
+    return share / max(1, 4 // rows), share / max(1, min(8, 64 // rows))
+
+
+def _run_down(lens: tuple[int, ...], strides: tuple[int, ...], sides: Sides) -> int:
+    """How many elements down a tile are neighbours in memory, before others begin."""
+    pieces = pieces_of(lens, strides, sides)
+    return pieces[1][0][-1] if pieces and pieces[1][1][-1] == 1 else 1
+
+
+def _groupings(lens: tuple[int, ...], strides: tuple[int, ...]) -> Iterator[Sides]:
+    """A shape as [before, down, between, across], where the axis lies down along which neighbours lie together."""
+    nearest = _nearest(lens, strides)
+    for first in range(nearest + 1):
+        for behind in range(nearest + 1, len(lens)):
+            for last in range(behind, len(lens)):
+                bounds = pairwise((0, first, behind, last, len(lens)))
+                before, down, between, across = (prod(lens[a:b]) for a, b in bounds)
+                if down > 1 and across > 1:
+                    yield before, down, between, across
+
+
+def _apart_in(space: tuple[int, ...], lens: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """How far apart neighbours in memory come to lie in a space of which a layout gives a part."""
+    return prod((space if len(space) == len(lens) else lens)[_nearest(lens, strides) + 1 :])
+
+
+def _nearest(lens: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """The axis along which neighbours lie nearest."""
+    return min((d for d in range(len(lens)) if lens[d] > 1), key=strides.__getitem__)
 
 
 def _min_stride(module: Module, lens: tuple[int, ...], axes: tuple[int, ...]) -> int:

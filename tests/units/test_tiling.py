@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import ceil, gcd, prod
+from random import Random
 
 import pytest
 from stages import assert_right, at, found
@@ -105,6 +106,17 @@ def test_what_stays_together_needs_no_tile(permutation: str) -> None:
     assert_right(text, schedule={"vector": 8, "share": 8})
 
 
+@pytest.mark.parametrize("lens", ["1, 1, 1", "0, 1, 1", "5, 0, 3", "1, 4, 1"])
+def test_what_has_no_neighbours_is_not_turned(lens: str) -> None:
+    """Listings may keep transposes that move nothing."""
+    shape = ", ".join(reversed(lens.split(", ")))
+    text = (
+        f"@module main [stage=fuse]\nx = @param:x -> half{{{lens}}}\n"
+        f"t = transpose[permutation={{2, 1, 0}}](x) -> half{{{shape}}}\nr = exp(t) -> half{{{shape}}}\n@return(r)"
+    )
+    assert at("schedule", text).modules[0].schedule["algo"] == "flat"
+
+
 def test_tile_fits_into_workgroup_memory() -> None:
     """64 × 65 doubles do; where the memory would not do, the tile would be none."""
     text = transposed(64, 64).replace("-> ", "-> double")
@@ -137,6 +149,40 @@ def test_vector_width(type_: str, width: int) -> None:
 def test_tiled_kernel(lens: tuple[int, ...]) -> None:
     """Also where the last tiles are cut."""
     assert_right(transposed(*lens), schedule={"algo": "tile"})
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_sides_of_a_tile_are_axes_taken_together(seed: int) -> None:
+    """Whatever the order of axes in memory, and whatever their lengths."""
+    random = Random(seed)
+    lens = [random.choice((5, 8, 20, 33)) for _ in range(random.choice((3, 4)))]
+    order = random.sample(range(len(lens)), len(lens))
+    while order[-1] == len(lens) - 1:
+        random.shuffle(order)
+    listed, permutation = (", ".join(map(str, numbers)) for numbers in (lens, order))
+    dtype = random.choice(("int8", "half", "float"))
+    text = f"x = @param:x -> {dtype}{{{listed}}}\nt = transpose[permutation={{{permutation}}}](x)\nr = add(t, t)\n@return(r)"
+    assert_right(text, schedule={"algo": "tile"})
+
+
+@pytest.mark.parametrize(
+    ("lens", "order", "sides"),
+    [
+        ((64, 128), (1, 0), (1, 128, 1, 64)),
+        ((2, 64, 3, 72), (0, 3, 2, 1), (2, 72, 3, 64)),
+        ((320, 16, 2, 224), (3, 1, 0, 2), (1, 224, 16, 640)),
+        ((8, 2, 96, 28, 4), (3, 4, 1, 2, 0), (1, 112, 2, 768)),
+    ],
+)
+def test_as_few_axes_are_taken_together_as_make_whole_lines(
+    lens: tuple[int, ...], order: tuple[int, ...], sides: tuple[int, ...]
+) -> None:
+    listed, permutation = (", ".join(map(str, numbers)) for numbers in (lens, order))
+    text = (
+        f"x = @param:x -> half{{{listed}}}\nt = transpose[permutation={{{permutation}}}](x)\nr = add(t, t)\n@return(r)"
+    )
+    found = at("schedule", text, schedule={"algo": "tile"}).modules[0].schedule
+    assert found["sides"] == sides
 
 
 ELSEWHERE = {

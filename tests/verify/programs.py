@@ -1480,6 +1480,23 @@ LARGE = {
         y = @param:y -> int8{1024, 4096}
         z = quant_dot(x, y)
         @return(z)""",
+    "rows_as_they_lie": """
+        x = @param:x -> uint8{15, 768, 16, 224}
+        t = transpose[permutation={0, 3, 1, 2}](x)
+        r = argmax[axis=0](t)
+        @return(r)""",
+    "converted_rows_as_they_lie": """
+        x = @param:x -> half{448, 320, 96}
+        t = transpose[permutation={2, 1, 0}](x)
+        r = argmax[axis=0](t)
+        @return(r)""",
+    "operands_turned_before": """
+        x = @param:x -> int8{678, 32000}
+        y = @param:y -> int8{32000, 678}
+        t = transpose[permutation={1, 0}](x)
+        d = sub(y, t)
+        r = reduce_max[axes={0}](d)
+        @return(r)""",
     "columns_by_residue": """
         x = @param:x -> half{8192, 50257}
         f = convert[target_type=float](x)
