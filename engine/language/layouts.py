@@ -170,6 +170,13 @@ def layout_along(lens: Ints, strides: Ints, shape: Ints, dims: Ints) -> tuple[In
     return tuple(n for n, _ in pairs), tuple(s for _, s in pairs)
 
 
+def run_along(lens: Ints, strides: Ints, shape: Ints, dim: int) -> int:
+    """How many first elements along a dimension of `shape` follow one another in memory; 1 where a layout does not nest with the
+    shape."""
+    pieces = pieces_of(lens, strides, shape)
+    return pieces[dim][0][-1] if pieces and pieces[dim][1][-1] == 1 else 1
+
+
 _LINE = 32
 """The elements of a line of memory."""
 
@@ -222,6 +229,8 @@ LAYOUT_FUNCTIONS: dict[str, Function] = {
             "For each dimension of `shape`, the [lens, strides] of a layout along it; empty where they do not nest."),
         declare("layout_along(lens: ints, strides: ints, shape: ints, dims: ints) -> lists", layout_along,
             "[lens, strides] of a layout along dimensions of `shape` taken together; empty where they do not nest."),
+        declare("run_along(lens: ints, strides: ints, shape: ints, dim: int) -> int", run_along,
+            "How many first elements along a dimension of `shape` follow one another in memory; 1 where a layout does not nest with it."),
         declare("lying_together(lens: ints, strides: ints, shape: ints, dim: int) -> int", lying_together,
             "How many elements along a dimension of `shape` lie in one line of memory, on average; 1 where a layout does not nest with it."),
         declare("flat(xs: lists) -> list", lambda xs: tuple(item for each in xs for item in each),

@@ -11,7 +11,15 @@ from math import prod
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.ir.types import Type, packed_strides
-from genrw.engine.language.layouts import first_places, kept_groups, lines_of, lying_together, merged, pieces_of
+from genrw.engine.language.layouts import (
+    first_places,
+    kept_groups,
+    lines_of,
+    lying_together,
+    merged,
+    pieces_of,
+    run_along,
+)
 from genrw.engine.language.shapes import broadcast_lens
 from genrw.engine.library.context import LazyRecord, Record
 from genrw.engine.library.library import Library
@@ -354,25 +362,28 @@ def _scatterings(module: Module, lens: tuple[int, ...], axes: tuple[int, ...], l
     by_row = sorted(range(len(lens)), key=lambda d: (d in axes, d))
     by_column = sorted(range(len(lens)), key=lambda d: (d not in axes, d))
     found = []
-    for node in _scattering(module, library):
-        layout = _layout(node, library)
-        if layout is not None:
-            where = _in_space(layout, lens, node.type.elements == prod(lens))
-            apart, step = ([f(where, lens, order) for order in (by_row, by_column)] for f in (_apart, _step))
-            found += [
-                Record.of(
-                    {
-                        "elements": min(node.type.elements, prod(lens)),
-                        "item": item,
-                        "apart_by_row": apart[0],
-                        "apart_by_column": apart[1],
-                        "step_by_row": step[0],
-                        "step_by_column": step[1],
-                    }
-                )
-                for item in _read_beneath(node, library)
-            ]
+    for node, layout in _laid_out(module, library):
+        where = _in_space(layout, lens, node.type.elements == prod(lens))
+        apart, step = ([f(where, lens, order) for order in (by_row, by_column)] for f in (_apart, _step))
+        found += [
+            Record.of(
+                {
+                    "elements": min(node.type.elements, prod(lens)),
+                    "item": item,
+                    "apart_by_row": apart[0],
+                    "apart_by_column": apart[1],
+                    "step_by_row": step[0],
+                    "step_by_column": step[1],
+                }
+            )
+            for item in _read_beneath(node, library)
+        ]
     return found
+
+
+def _laid_out(module: Module, library: Library) -> list[tuple[Node, tuple[tuple[int, ...], tuple[int, ...]]]]:
+    """The operators that scatter and say how, each with lengths and strides in its operand."""
+    return [(node, layout) for node in _scattering(module, library) if (layout := _layout(node, library)) is not None]
 
 
 def _read_beneath(node: Node, library: Library) -> list[int]:
@@ -498,7 +509,7 @@ class _Operand:
 def _tiling(module: Module, lens: tuple[int, ...], library: Library) -> Tiling | None:
     """The best way to cut a space into tiles, so that neighbours in the operands of operators that scatter lie down, as those in
     the result lie across: the more lie together, the better, and the fewer axes are taken together for it. None without any."""
-    nodes = [(node, layout) for node in _scattering(module, library) if (layout := _layout(node, library)) is not None]
+    nodes = _laid_out(module, library)
     whole = [(node, layout) for node, layout in nodes if node.type.elements == prod(lens)]
     operands = [_Operand(*layout, item) for node, layout in whole for item in _read_beneath(node, library)]
     parts = [layout for node, layout in nodes if node.type.elements != prod(lens)]
@@ -507,7 +518,9 @@ def _tiling(module: Module, lens: tuple[int, ...], library: Library) -> Tiling |
     for sides in {sides for layout in shapes for sides in _groupings(*layout)}:
         tiled = [operand.tiled(sides) for operand in operands]
         tiled += [(False, *_tiled_part(*layout, lens, sides)) for layout in parts]
-        runs = [_run_down(o.lens, o.strides, sides) for o, (turned, *_) in zip(operands, tiled, strict=False) if turned]
+        runs = [
+            run_along(o.lens, o.strides, sides, 1) for o, (turned, *_) in zip(operands, tiled, strict=False) if turned
+        ]
         lines, sectors = (int(prod(lens) * sum(each[k] for each in tiled)) for k in (1, 2))
         accesses = lines + sectors + prod(lens) // min(sides[3], 64)
         found.append((accesses, sides[1], sides[3], Tiling(sides, min(runs, default=0), lines, sectors)))
@@ -526,12 +539,6 @@ def _tiled_part(
         return share, share
     rows = apart // row
     return share / max(1, 4 // rows), share / max(1, min(8, 64 // rows))
-
-
-def _run_down(lens: tuple[int, ...], strides: tuple[int, ...], sides: Sides) -> int:
-    """How many elements down a tile are neighbours in memory, before others begin."""
-    pieces = pieces_of(lens, strides, sides)
-    return pieces[1][0][-1] if pieces and pieces[1][1][-1] == 1 else 1
 
 
 def _groupings(lens: tuple[int, ...], strides: tuple[int, ...]) -> Iterator[Sides]:
