@@ -8,9 +8,9 @@ from dataclasses import replace
 from genrw.engine.ir.dtypes import DTYPES, in_class
 from genrw.engine.language.builtins import facts
 from genrw.engine.language.expr import compile_expr
-from genrw.engine.language.expr_walk import substitute
+from genrw.engine.language.expr_walk import substitute, walk
 from genrw.engine.language.functions import Function, Misuse, declare
-from genrw.grammar.expr_tree import Call, Expr, Member, Name
+from genrw.grammar.expr_tree import Binary, Call, Compare, Expr, IfElse, Member, Name, Unary
 from genrw.grammar.rw_tree import FieldExpr, MonoidDecl
 
 ELEMENT = "T"
@@ -93,6 +93,12 @@ def identity_value(monoid: MonoidDecl, dtype: str) -> float:
         raise Misuse(f"the identity of `{monoid.name}` is not one value")
     value: float = compile_expr(monoid.identity[0].value, {}, {})({"type": dtype})
     return value
+
+
+def combining(monoid: MonoidDecl) -> int:
+    """How many operations combine two accumulators."""
+    parts = (part for field in monoid.combine for part in walk(field.value))
+    return sum(isinstance(part, (Binary, Call, Compare, IfElse, Unary)) for part in parts)
 
 
 def selects(monoid: MonoidDecl) -> bool:

@@ -8,9 +8,8 @@ from functools import cache
 from itertools import pairwise
 from math import prod
 
-from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module, Node
-from genrw.engine.ir.types import Type, packed_strides
+from genrw.engine.ir.types import Type
 from genrw.engine.language.layouts import (
     first_places,
     kept_groups,
@@ -21,10 +20,21 @@ from genrw.engine.language.layouts import (
     run_along,
 )
 from genrw.engine.language.shapes import broadcast_lens
-from genrw.engine.library.context import LazyRecord, Record
+from genrw.engine.library.context import LazyRecord
 from genrw.engine.library.library import Library
-from genrw.engine.library.monoids import accumulate_type, element_type, field_types
+from genrw.engine.library.monoids import accumulate_type, combining, field_types
 from genrw.engine.programs.graph_facts import GraphFacts
+from genrw.engine.programs.operands import (
+    apart_in,
+    itemsize,
+    laid_out,
+    nearest,
+    operands_of,
+    order_of_axes,
+    read_beneath,
+    scattering,
+    stored,
+)
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 
 
@@ -115,7 +125,7 @@ def _two_spaces(first: FoldedAxes, second: FoldedAxes) -> Diagnostic:
 
 def _result_lens(module: Module) -> tuple[int, ...]:
     """The shape that all results share, up to the number of elements."""
-    results = [_stored(n) for n in module.root.operands]
+    results = [stored(n) for n in module.root.operands]
     lens = max((r.type.lens for r in results), key=lambda n: (prod(n), len(n)), default=())
     for result in results:
         if result.type.elements != prod(lens):
@@ -134,7 +144,7 @@ def _joined(lens: tuple[int, ...], module: Module, library: Library) -> tuple[in
     """A shape's elements along as few axes as the operators allow that move neighbours apart; the shape itself where their
     axes do not nest, or without any."""
     sizes = {prod(lens), 1}
-    layouts = [_layout(node, library) for node in _scattering(module, library) if node.type.elements == prod(lens)]
+    layouts = [order_of_axes(node, library) for node in scattering(module, library) if node.type.elements == prod(lens)]
     for layout in layouts:
         inner = 1
         for length, _ in reversed(merged(*layout) if layout else ()):
@@ -146,13 +156,8 @@ def _joined(lens: tuple[int, ...], module: Module, library: Library) -> tuple[in
     return tuple(a // b for a, b in pairwise(ends))
 
 
-def _stored(node: Node) -> Node:
-    """The tensor behind a result: what is copied or stored, or the result itself."""
-    return node.operands[0] if node.type.sort == "effect" and node.operands else node
-
-
 SPACE_MEMBERS = frozenset(
-    {"views", "view_types", "view_layouts", "view_runs", "sum_type", "folding", "accumulators"}
+    {"combining", "views", "view_types", "view_layouts", "view_runs", "sum_type", "folding", "accumulators"}
     | {"inner_views", "inner_axes", "inner_n"}
     | {
         "lens",
@@ -167,7 +172,7 @@ SPACE_MEMBERS = frozenset(
         "folds",
         "passes",
         "scattered",
-        "scatterings",
+        "operands",
         "sides",
         "run",
         "lines",
@@ -183,11 +188,14 @@ def space_record(module: Module, library: Library) -> LazyRecord:
 
     lens, axes; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least,
     of which `read`, parts that are moved elsewhere counted as such; `inputs`, the number of parameters but those of one
-    element a row, of which `streams` are at least half as large as the space; `operations` per element; `folds`, their number, `folding`, their operators' names, `accumulators`, the bytes of what a lane folds to with all of them; `passes` over a row that is
-    not kept; `scattered`, the operators whose neighbouring results lie apart in their operands; `scatterings`, for each of them that says
-    how, the `elements` that it makes, the bytes of an `item`, and with the space's elements row by row, or column by column: how far
-    `apart_by_row`, `apart_by_column` the operand's neighbours come to lie, and how far elements side by side lie apart in the operand,
-    `step_by_row`, `step_by_column`; `sides`, the space as
+    element a row, of which `streams` are at least half as large as the space; `operations` per element; `folds`, their number, `folding`, their operators' names, `accumulators`, the bytes of what a lane folds to with all of them, `combining`, the operations that combine
+    two of these; `passes` over a row that is
+    not kept; `scattered`, the operators whose neighbouring results lie apart in their operands; `operands`, what is read or stored of which there
+    is at least half as much as of the space: its `elements`, the bytes of an `item`, whether it is `stored`, how many neighbours lie
+    `together` in aligned blocks, how far neighbours lie from one another in memory on average, its `spread`, how many bytes come with
+    each of its bytes where there are `gaps`, and with the space's elements row by row, or column by column: how far `apart_by_row`,
+    `apart_by_column` the operand's neighbours come to lie, and how far elements side by side lie apart in the operand, `step_by_row`,
+    `step_by_column`; `sides`, the space as
     [before, down, between, across], so that neighbours there lie down, as those in the result lie across (down and across are 1 without such
     operators, or with rows), and for tiles of it: how many neighbours follow one another down it in memory (`run`), how many lines of
     memory waves ask for (`lines`), and how many sectors of 32 bytes tiles bring (`sectors`); `item`, the bytes of
@@ -218,7 +226,7 @@ def space_record(module: Module, library: Library) -> LazyRecord:
             "n": lambda: n,
             "rows": lambda: prod(length for d, length in enumerate(lens) if d not in axes),
             "elements": lambda: prod(lens),
-            "bytes": lambda: _read(module, library) + sum(_bytes(_stored(n).type) for n in module.root.operands),
+            "bytes": lambda: _read(module, library) + sum(_bytes(stored(n).type) for n in module.root.operands),
             "read": lambda: _read(module, library),
             "inputs": lambda: sum(
                 not _is_row_value(p.type, lens, axes) for p in module.parameters if p.type.sort == "tensor"
@@ -229,9 +237,10 @@ def space_record(module: Module, library: Library) -> LazyRecord:
             "folds": lambda: len(_outer_folds(module, library)),
             "folding": lambda: tuple(fold.op for fold in _outer_folds(module, library)),
             "accumulators": lambda: sum(_accumulator_bytes(fold, library) for fold in _outer_folds(module, library)),
+            "combining": lambda: sum(_combining(fold, library) for fold in _outer_folds(module, library)),
             "passes": lambda: _passes(module, library, prod(lens)),
-            "scattered": lambda: len(_scattering(module, library)),
-            "scatterings": lambda: tuple(_scatterings(module, lens, axes, library)),
+            "scattered": lambda: len(scattering(module, library)),
+            "operands": lambda: tuple(operands_of(module, lens, axes, library)),
             "sides": lambda: tiling().sides,
             "run": lambda: tiling().run,
             "lines": lambda: tiling().lines,
@@ -245,8 +254,8 @@ def space_record(module: Module, library: Library) -> LazyRecord:
             "inner_views": lambda: tuple(view.type.lens for fold in inner() for view in folded_operands(fold, library)),
             "inner_axes": lambda: tuple(a for fold in inner() for a in fold_axes(fold, library)),
             "inner_n": lambda: sum(prod(fold_lens(f, library)[a] for a in fold_axes(f, library)) for f in inner()),
-            "item": lambda: min((_itemsize(t.dtype) for t in _streamed(module, prod(lens))), default=4),
-            "wide": lambda: max((_itemsize(t.dtype) for t in _streamed(module, prod(lens))), default=4),
+            "item": lambda: min((itemsize(t.dtype) for t in _streamed(module, prod(lens))), default=4),
+            "wide": lambda: max((itemsize(t.dtype) for t in _streamed(module, prod(lens))), default=4),
             "min_stride": lambda: _min_stride(module, lens, axes),
             "fast": lambda: next((d in axes for d in range(len(lens) - 1, -1, -1) if lens[d] > 1), False),
         }
@@ -258,10 +267,17 @@ def _accumulator_bytes(fold: Node, library: Library) -> int:
     member = library.find(fold.op)
     monoid = library.monoids.get(member[1] or "") if member is not None else None
     dtype = fold.operands[0].type.dtype
-    fields = [_itemsize(t) for t in field_types(monoid, dtype)] if monoid is not None else []
+    fields = [itemsize(t) for t in field_types(monoid, dtype)] if monoid is not None else []
     if fields:
         return -(-sum(fields) // max(fields)) * max(fields)
-    return max(_itemsize(fold.type.dtype), _itemsize(accumulate_type(monoid, dtype)) if monoid is not None else 0)
+    return max(itemsize(fold.type.dtype), itemsize(accumulate_type(monoid, dtype)) if monoid is not None else 0)
+
+
+def _combining(fold: Node, library: Library) -> int:
+    """The operations by which a fold combines two accumulators."""
+    member = library.find(fold.op)
+    monoid = library.monoids.get(member[1] or "") if member is not None else None
+    return combining(monoid) if monoid is not None else 1
 
 
 def _folds_of_views(module: Module, library: Library) -> tuple[Node, ...]:
@@ -288,7 +304,7 @@ def _read_of(parameter: Node, users: Sequence[Node], library: Library) -> int:
     whole = _bytes(parameter.type)
     if not all(_moves(parameter, user, library) for user in users):
         return whole
-    return min(whole, sum(user.type.elements for user in users) * _itemsize(parameter.type.dtype))
+    return min(whole, sum(user.type.elements for user in users) * itemsize(parameter.type.dtype))
 
 
 def _moves(operand: Node, user: Node, library: Library) -> bool:
@@ -301,7 +317,7 @@ def _moves(operand: Node, user: Node, library: Library) -> bool:
 
 
 def _bytes(type_: Type) -> int:
-    return type_.elements * _itemsize(type_.dtype) if type_.sort == "tensor" else 0
+    return type_.elements * itemsize(type_.dtype) if type_.sort == "tensor" else 0
 
 
 def _is_row_value(type_: Type, lens: Sequence[int], axes: Sequence[int]) -> bool:
@@ -318,7 +334,7 @@ def _streamed(module: Module, elements: int) -> list[Type]:
 
 def _tensors(module: Module) -> list[Type]:
     """The types of what a kernel reads and stores."""
-    nodes = [*module.parameters, *(_stored(n) for n in module.root.operands)]
+    nodes = [*module.parameters, *(stored(n) for n in module.root.operands)]
     return [n.type for n in nodes if n.type.sort == "tensor"]
 
 
@@ -329,105 +345,7 @@ def _count(module: Module, library: Library, role: str) -> int:
 def _passes(module: Module, library: Library, elements: int) -> int:
     """How often a row is walked: once for each fold above another, once more to store elements."""
     folds = max(GraphFacts.of(module, library).depth.values(), default=0)
-    return folds + any(_stored(n).type.elements == elements for n in module.root.operands)
-
-
-def _scattering(module: Module, library: Library) -> list[Node]:
-    """The operators that move elements so that neighbours in the result lie apart in the operand."""
-    return [node for node in module.nodes if _scatters(node, library)]
-
-
-def _scatters(node: Node, library: Library) -> bool:
-    operator = library.operator(node.op)
-    if operator.role != "index_map" or "scattered" not in operator.decl.role_parts:
-        return False
-    layout = _layout(node, library)
-    if layout is None or node.type.elements < 2:
-        return layout is None
-    return merged(*layout)[-1][1] != 1
-
-
-def _layout(node: Node, library: Library) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Lengths and strides in the operand of an operator that says how it orders its axes."""
-    parts = library.operator(node.op).decl.role_parts
-    if len(parts) < 3:
-        return None
-    operand, order = node.operands[library.part(node.op, 0)], node.attribute(parts[2])
-    packed = packed_strides(operand.type.lens)
-    return tuple(operand.type.lens[d] for d in order), tuple(packed[d] for d in order)
-
-
-def _scatterings(module: Module, lens: tuple[int, ...], axes: tuple[int, ...], library: Library) -> list[Record]:
-    """How operators scatter that say so, for each parameter that they take elements of."""
-    by_row = sorted(range(len(lens)), key=lambda d: (d in axes, d))
-    by_column = sorted(range(len(lens)), key=lambda d: (d not in axes, d))
-    found = []
-    for node, layout in _laid_out(module, library):
-        where = _in_space(layout, lens, node.type.elements == prod(lens))
-        apart, step = ([f(where, lens, order) for order in (by_row, by_column)] for f in (_apart, _step))
-        found += [
-            Record.of(
-                {
-                    "elements": min(node.type.elements, prod(lens)),
-                    "item": item,
-                    "apart_by_row": apart[0],
-                    "apart_by_column": apart[1],
-                    "step_by_row": step[0],
-                    "step_by_column": step[1],
-                }
-            )
-            for item in _read_beneath(node, library)
-        ]
-    return found
-
-
-def _laid_out(module: Module, library: Library) -> list[tuple[Node, tuple[tuple[int, ...], tuple[int, ...]]]]:
-    """The operators that scatter and say how, each with lengths and strides in its operand."""
-    return [(node, layout) for node in _scattering(module, library) if (layout := _layout(node, library)) is not None]
-
-
-def _read_beneath(node: Node, library: Library) -> list[int]:
-    """The bytes of an element of each parameter that a value's elements are computed from one by one; its own without any."""
-    found, beneath = [], list(node.operands)
-    for below in beneath:
-        if below.op == library.boundary("input").name and 2 * below.type.elements >= node.type.elements:
-            found.append(_itemsize(below.type.dtype))
-        elif library.role(below.op) == "pointwise":
-            beneath += [operand for operand in below.operands if operand not in beneath]
-    return found or [_itemsize(node.type.dtype)]
-
-
-_Pieces = Sequence[tuple[Sequence[int], Sequence[int]]]
-"""The lengths and strides along each axis."""
-
-
-def _in_space(layout: tuple[tuple[int, ...], tuple[int, ...]], lens: tuple[int, ...], whole: bool) -> _Pieces:
-    """How elements that an operator moves lie in its operand, along the axes of a space. Of a part of the space, or of what is
-    padded to it, that is guessed: neighbours are those along the same axis, or along one whose neighbours are as far apart."""
-    pieces = pieces_of(*layout, lens) if whole else ()
-    if pieces:
-        return pieces
-    made, strides = layout
-    apart = _apart_in(lens, made, strides)
-    along = [d for d in range(len(lens)) if lens[d] > 1 and prod(lens[d + 1 :]) == apart]
-    return [((n,), (1 if d in along else max(strides),)) for d, n in enumerate(lens)]
-
-
-def _apart(pieces: _Pieces, lens: Sequence[int], order: list[int]) -> int:
-    """How far apart an operand's neighbours come to lie, with the elements of a space in an order of its axes."""
-    _, axis, within = min(
-        (stride, axis, prod(parts[k + 1 :]))
-        for axis, (parts, strides) in enumerate(pieces)
-        for k, (length, stride) in enumerate(zip(parts, strides, strict=True))
-        if length > 1
-    )
-    return within * prod(lens[d] for d in order[order.index(axis) + 1 :])
-
-
-def _step(pieces: _Pieces, lens: Sequence[int], order: list[int]) -> int:
-    """How far apart in an operand elements lie that are side by side in that order."""
-    last = next(d for d in reversed(order) if lens[d] > 1)
-    return pieces[last][1][-1]
+    return folds + any(stored(n).type.elements == elements for n in module.root.operands)
 
 
 def _layout_in_memory(node: Node, library: Library) -> tuple[()] | tuple[tuple[int, ...], tuple[int, ...]]:
@@ -509,9 +427,9 @@ class _Operand:
 def _tiling(module: Module, lens: tuple[int, ...], library: Library) -> Tiling | None:
     """The best way to cut a space into tiles, so that neighbours in the operands of operators that scatter lie down, as those in
     the result lie across: the more lie together, the better, and the fewer axes are taken together for it. None without any."""
-    nodes = _laid_out(module, library)
+    nodes = laid_out(module, library)
     whole = [(node, layout) for node, layout in nodes if node.type.elements == prod(lens)]
-    operands = [_Operand(*layout, item) for node, layout in whole for item in _read_beneath(node, library)]
+    operands = [_Operand(*layout, item) for node, layout in whole for item in read_beneath(node, library)]
     parts = [layout for node, layout in nodes if node.type.elements != prod(lens)]
     shapes = [layout for _, layout in whole] or [(lens, strides) for made, strides in parts if len(made) == len(lens)]
     found = []
@@ -533,7 +451,7 @@ def _tiled_part(
     """The lines and sectors for each element of a part of a space, or of what is padded to it: no tile turns it, but of neighbours
     down the tile, several lanes take a line, and all lanes a sector."""
     share = min(1.0, prod(lens) / prod(sides))
-    apart = _apart_in(space, lens, strides)
+    apart = apart_in(space, lens, strides)
     row = sides[2] * sides[3]
     if not row <= apart < sides[1] * row:
         return share, share
@@ -543,24 +461,14 @@ def _tiled_part(
 
 def _groupings(lens: tuple[int, ...], strides: tuple[int, ...]) -> Iterator[Sides]:
     """A shape as [before, down, between, across], where the axis lies down along which neighbours lie together."""
-    nearest = _nearest(lens, strides)
-    for first in range(nearest + 1):
-        for behind in range(nearest + 1, len(lens)):
-            for last in range(behind, len(lens)):
-                bounds = pairwise((0, first, behind, last, len(lens)))
+    last = nearest(lens, strides)
+    for first in range(last + 1):
+        for behind in range(last + 1, len(lens)):
+            for end in range(behind, len(lens)):
+                bounds = pairwise((0, first, behind, end, len(lens)))
                 before, down, between, across = (prod(lens[a:b]) for a, b in bounds)
                 if down > 1 and across > 1:
                     yield before, down, between, across
-
-
-def _apart_in(space: tuple[int, ...], lens: tuple[int, ...], strides: tuple[int, ...]) -> int:
-    """How far apart neighbours in memory come to lie in a space of which a layout gives a part."""
-    return prod((space if len(space) == len(lens) else lens)[_nearest(lens, strides) + 1 :])
-
-
-def _nearest(lens: tuple[int, ...], strides: tuple[int, ...]) -> int:
-    """The axis along which neighbours lie nearest."""
-    return min((d for d in range(len(lens)) if lens[d] > 1), key=strides.__getitem__)
 
 
 def _min_stride(module: Module, lens: tuple[int, ...], axes: tuple[int, ...]) -> int:
@@ -572,7 +480,3 @@ def _min_stride(module: Module, lens: tuple[int, ...], axes: tuple[int, ...]) ->
         if d in axes and lens[d] != 1
     ]
     return min(strides, default=1)
-
-
-def _itemsize(dtype: str) -> int:
-    return DTYPES[element_type(dtype)].itemsize

@@ -1,0 +1,259 @@
+"""How the elements of a kernel's space lie in the memory of what it reads and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import gcd, prod
+
+from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.ir.nodes import Module, Node
+from genrw.engine.ir.types import packed_strides
+from genrw.engine.language.layouts import merged, pieces_of
+from genrw.engine.library.context import Record
+from genrw.engine.library.library import Library
+from genrw.engine.library.monoids import element_type
+
+Layout = tuple[tuple[int, ...], tuple[int, ...]]
+"""Lengths and strides."""
+
+
+def scattering(module: Module, library: Library) -> list[Node]:
+    """The operators that move elements so that neighbours in the result lie apart in the operand."""
+    return [node for node in module.nodes if _scatters(node, library)]
+
+
+def _scatters(node: Node, library: Library) -> bool:
+    operator = library.operator(node.op)
+    if operator.role != "index_map" or "scattered" not in operator.decl.role_parts:
+        return False
+    layout = order_of_axes(node, library)
+    if layout is None or node.type.elements < 2:
+        return layout is None
+    return merged(*layout)[-1][1] != 1
+
+
+def order_of_axes(node: Node, library: Library) -> Layout | None:
+    """Lengths and strides in the operand of an operator that says how it orders its axes."""
+    parts = library.operator(node.op).decl.role_parts
+    if len(parts) < 3:
+        return None
+    operand, order = node.operands[library.part(node.op, 0)], node.attribute(parts[2])
+    packed = packed_strides(operand.type.lens)
+    return tuple(operand.type.lens[d] for d in order), tuple(packed[d] for d in order)
+
+
+def laid_out(module: Module, library: Library) -> list[tuple[Node, Layout]]:
+    """The operators that scatter and say how, each with lengths and strides in its operand."""
+    return [(n, layout) for n in scattering(module, library) if (layout := order_of_axes(n, library)) is not None]
+
+
+def stored(node: Node) -> Node:
+    """The tensor behind a result: what is copied or stored, or the result itself."""
+    return node.operands[0] if node.type.sort == "effect" and node.operands else node
+
+
+def read_beneath(node: Node, library: Library) -> list[int]:
+    """The bytes of an element of each parameter that a value's elements are computed from one by one; its own without any."""
+    found, beneath = [], list(node.operands)
+    for below in beneath:
+        if below.op == library.boundary("input").name and 2 * below.type.elements >= node.type.elements:
+            found.append(itemsize(below.type.dtype))
+        elif library.role(below.op) == "pointwise":
+            beneath += [operand for operand in below.operands if operand not in beneath]
+    return found or [itemsize(node.type.dtype)]
+
+
+# ---- operands of a space
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A parameter as a value's elements are taken from it: blocks of `together` neighbours are read as one, `moved` says how
+    an operator ordered its axes, which made `elements`."""
+
+    parameter: Node
+    together: int
+    moved: Layout | None = None
+    elements: int = 0
+
+
+def operands_of(module: Module, lens: tuple[int, ...], axes: tuple[int, ...], library: Library) -> Iterator[Record]:
+    """What a kernel reads and stores of which there is at least half as much as of its space; see `space_record`."""
+    for read in _reads(module, prod(lens), library):
+        yield _operand(read, lens, axes)
+    for result in module.root.operands:
+        value = stored(result)
+        if value.type.elements == prod(lens):
+            yield _operand(_Read(value, _together_in(value)), lens, axes, is_stored=True)
+
+
+def _operand(read: _Read, lens: tuple[int, ...], axes: tuple[int, ...], is_stored: bool = False) -> Record:
+    by_row = sorted(range(len(lens)), key=lambda d: (d in axes, d))
+    by_column = sorted(range(len(lens)), key=lambda d: (d not in axes, d))
+    whole = read.elements in (0, prod(lens))
+    where = _in_space(read.moved or (lens, packed_strides(lens)), lens, whole or read.moved is None)
+    values = {
+        "elements": min(read.elements or read.parameter.type.elements, prod(lens)),
+        "item": itemsize(read.parameter.type.dtype),
+        "together": read.together,
+        "gaps": _gaps(read.parameter),
+        "spread": _spread(read.parameter),
+        "stored": is_stored,
+    }
+    for name, order in (("row", by_row), ("column", by_column)):
+        values |= {f"apart_by_{name}": _apart(where, lens, order), f"step_by_{name}": _step(where, lens, order)}
+    return Record.of(values)
+
+
+def _reads(module: Module, elements: int, library: Library) -> list[_Read]:
+    """How the outermost values of a kernel, results and what is folded, are made of its parameters."""
+    known: dict[int, dict[int, _Read]] = {}
+    found: dict[int, _Read] = {}
+    for node in module.nodes:
+        below = _merged(known.get(id(o), {}) for o in node.operands)
+        role = library.role(node.op)
+        if node.op == library.boundary("input").name and node.type.sort == "tensor":
+            known[id(node)] = {id(node): _Read(node, _together_in(node))} if 2 * node.type.elements >= elements else {}
+        elif role == "pointwise":
+            known[id(node)] = below
+        elif role == "index_map":
+            known[id(node)] = _merged(_moved(node, o, known.get(id(o), {}), library) for o in node.operands)
+        else:
+            found = _merged((found, below))
+    return list(found.values())
+
+
+def _merged(reads: Iterator[dict[int, _Read]] | Sequence[dict[int, _Read]]) -> dict[int, _Read]:
+    """What several values read: of a parameter that several read, the fewest neighbours together."""
+    found: dict[int, _Read] = {}
+    for each in reads:
+        for key, read in each.items():
+            other = found.get(key)
+            found[key] = read if other is None or (read.moved and not other.moved) else other
+            found[key] = replace(found[key], together=gcd(read.together, other.together if other else 0))
+    return found
+
+
+def _moved(node: Node, operand: Node, reads: dict[int, _Read], library: Library) -> dict[int, _Read]:
+    """What an operator that moves elements reads through one of its operands."""
+    layout = order_of_axes(node, library)
+    scatters = _scatters(node, library) and layout is not None
+    found = {}
+    for key, read in reads.items():
+        together = gcd(read.together, _together_through(node, operand, layout, library))
+        if scatters and read.moved is None:
+            found[key] = replace(read, together=together, moved=layout, elements=node.type.elements)
+        else:
+            found[key] = replace(read, together=together)
+    return found
+
+
+def _together_in(parameter: Node) -> int:
+    """How many neighbours of a tensor lie side by side in its memory, in blocks that begin at multiples of as many."""
+    return _of_layout(parameter.type.lens, parameter.type.layout)
+
+
+_BURST = 64
+"""The bytes that memory brings at least."""
+
+
+def _gaps(tensor: Node) -> float:
+    """How many bytes memory brings with each byte of a tensor between whose runs of neighbours there are gaps."""
+    lens, strides = tensor.type.lens, tensor.type.layout
+    *_, (length, stride) = merged(lens, strides)
+    run = (length if stride == 1 else 1) * itemsize(tensor.type.dtype)
+    return max(1.0, min(_spread(tensor), (run + _BURST) / run)) if run < _BURST else 1.0
+
+
+def _spread(tensor: Node) -> float:
+    """How far apart neighbours of a tensor lie in memory on average."""
+    lens, strides = tensor.type.lens, tensor.type.layout
+    extent = 1 + sum((n - 1) * s for n, s in zip(lens, strides, strict=True))
+    return max(1.0, extent / max(1, tensor.type.elements))
+
+
+def _of_layout(lens: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    *outer, (length, stride) = merged(lens, strides)
+    return gcd(length, *(s for _, s in outer)) if stride in (0, 1) else 1
+
+
+def _together_through(node: Node, operand: Node, layout: Layout | None, library: Library) -> int:
+    """Of how many neighbours blocks an operator leaves together that moves elements of an operand; 0: all. Along an axis that one of
+    its attributes names, the elements of its only operand may come from anywhere; those of several operands follow one another."""
+    parts = library.operator(node.op).decl.role_parts
+    if layout is not None:
+        return _of_layout(*layout)
+    if "in_order" in parts:
+        return 0
+    named = _named_axes(node, library) if parts else set()
+    inner, rank = 1, len(node.type.lens)
+    for d in reversed(range(rank)):
+        length = operand.type.lens[d - rank] if rank - d <= len(operand.type.lens) else 1
+        if d in named:
+            return inner
+        if length != node.type.lens[d]:
+            return inner * gcd(length, node.type.lens[d]) if length > 1 else 0 if inner == 1 else inner
+        inner *= length
+    return 0
+
+
+def _named_axes(node: Node, library: Library) -> set[int]:
+    found: set[int] = set()
+    for attribute in library.operator(node.op).decl.attributes:
+        if attribute.type in ("axis", "axes"):
+            value = node.attribute(attribute.name)
+            found |= set(value) if isinstance(value, tuple) else {value}
+    return found
+
+
+# ---- layouts in a space
+
+_Pieces = Sequence[tuple[Sequence[int], Sequence[int]]]
+"""The lengths and strides along each axis."""
+
+
+def _in_space(layout: Layout, lens: tuple[int, ...], whole: bool) -> _Pieces:
+    """How elements that an operator moves lie in its operand, along the axes of a space. Of a part of the space, or of what is
+    padded to it, that is guessed: neighbours are those along the same axis, or along one whose neighbours are as far apart."""
+    pieces = pieces_of(*layout, lens) if whole else ()
+    if pieces:
+        return pieces
+    made, strides = layout
+    apart = apart_in(lens, made, strides)
+    along = [d for d in range(len(lens)) if lens[d] > 1 and prod(lens[d + 1 :]) == apart]
+    return [((n,), (1 if d in along else max(strides),)) for d, n in enumerate(lens)]
+
+
+def _apart(pieces: _Pieces, lens: Sequence[int], order: list[int]) -> int:
+    """How far apart an operand's neighbours come to lie, with the elements of a space in an order of its axes."""
+    _, axis, within = min(
+        (
+            (stride, axis, prod(parts[k + 1 :]))
+            for axis, (parts, strides) in enumerate(pieces)
+            for k, (length, stride) in enumerate(zip(parts, strides, strict=True))
+            if length > 1
+        ),
+        default=(1, 0, 1),
+    )
+    return within * prod(lens[d] for d in order[order.index(axis) + 1 :]) if lens else 1
+
+
+def _step(pieces: _Pieces, lens: Sequence[int], order: list[int]) -> int:
+    """How far apart in an operand elements lie that are side by side in that order."""
+    last = next((d for d in reversed(order) if lens[d] > 1), None)
+    return pieces[last][1][-1] if last is not None else 1
+
+
+def apart_in(space: tuple[int, ...], lens: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """How far apart neighbours in memory come to lie in a space of which a layout gives a part."""
+    return prod((space if len(space) == len(lens) else lens)[nearest(lens, strides) + 1 :])
+
+
+def nearest(lens: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """The axis along which neighbours lie nearest."""
+    return min((d for d in range(len(lens)) if lens[d] > 1), key=strides.__getitem__)
+
+
+def itemsize(dtype: str) -> int:
+    return DTYPES[element_type(dtype)].itemsize
