@@ -100,6 +100,10 @@ def _declaration(source: Source, part: Part, draft: Draft, own: dict[str, Any]) 
 
 def _parse(source: Source, start: int, end: int, rule: str) -> Any:
     """Parses a slice, and refuses nesting that would overflow the stack of whoever reads the tree."""
+    nameless = _NAMELESS.match(source.text, start, end)
+    if nameless and rule == "declaration":
+        place = Span(source, nameless.end() - 1, nameless.end())
+        raise error("the rule has no name", place, "write rule NAME, then its pattern")
     try:
         tree = _LANGUAGE.parse(source, source.text, start, end, rule)
     except GenrwError as problem:
@@ -109,6 +113,8 @@ def _parse(source: Source, start: int, end: int, rule: str) -> Any:
     return tree
 
 
+# With a space between, parentheses begin the pattern.
+_NAMELESS = re.compile(r"rule\s+\w+[(\[]")
 _BRACKET = re.compile(r'"""[\s\S]*?"""|"(?:[^"\\\n]|\\.)*"?|#[^\n]*|^[ \t]*//[^\n]*|[][(){}]', re.MULTILINE)
 
 
@@ -137,7 +143,7 @@ def _refine(problem: GenrwError, source: Source, start: int, end: int) -> GenrwE
     if of_example is not None:
         found = of_example
     elif "//" in source.line(span.line)[: span.column - 1]:
-        found = replace(found, remedy="behind an expression `//` divides; write comments with #")
+        found = replace(found, remedy="behind a term or an expression `//` divides; write comments with #")
     elif span.column == 1 and span.text.isidentifier():
         found = replace(found, remedy=DECLARATIONS)
     elif _GUARD_FIRST.fullmatch(source.text, start, span.start):
@@ -202,7 +208,6 @@ def _after(places: Iterable[str], *words: str) -> tuple[str, ...]:
 
 
 _MISTAKES = (
-    Mistake("the rule has no name", "write rule NAME, then its pattern", ("rule f(", "rule f[")),
     Mistake("the rule has no `=>`", "write => and the template", (*_LEFTS, *_GUARDS, *_BOUND)),
     Mistake("{found} is no arrow of a rule", "=> rewrites one way, <=> both", _after((*_LEFTS, *_GUARDS), "->")),
     Mistake("{found} is no arrow of a rule", "=> rewrites one way, <=> both", _after(_LEFTS, "=")),
@@ -216,10 +221,11 @@ _MISTAKES = (
     Mistake("`with` needs name = expression", None, ("rule a b => c with n",)),
     Mistake("`for` needs name in expression", None, _after(["rule a b => c for n"], "[", "=", "")),
     Mistake(
-        "a pattern holds no arithmetic",
-        "write a computed constant in braces, {n * 4}; name other values by `with`",
-        _after((*_LEFTS, *_TEMPLATES), "*", "+", "-"),
+        "{found} stands before no term",
+        "call the operator by its name",
+        _after(("rule a", "rule a b =>", "rule a f(", "rule a b +"), "not", "~"),
     ),
+    Mistake("only numbers have a sign before them", "call the operator by its name", ("rule a b => -(",)),
     Mistake("a pattern holds no list", _LIST, ("rule a [", "rule a f([")),
     Mistake(
         "braces cannot stand here",
@@ -227,8 +233,8 @@ _MISTAKES = (
         ("rule a f[b={", *_after(["rule a b when"], "{", "c + {", "[{", "f({")),
     ),
     Mistake("`=` cannot stand in an expression", "equality is written ==", _after(_GUARDS, "=")),
-    Mistake("`&&` is written `and`", None, ("rule a b when c && d",), exact=True),
-    Mistake("`||` is written `or`", None, ("rule a b when c || d",), exact=True),
+    Mistake("`&&` is written `and`", None, ("rule a b when c && d", "rule a b && c"), exact=True),
+    Mistake("`||` is written `or`", None, ("rule a b when c || d", "rule a b || c"), exact=True),
     Mistake("only a name can be called", None, tuple(f"{guard}(" for guard in _GUARDS[1:])),
     Mistake("a slice has two ends", "write [start:stop]", ("rule a b when c[1:2:", "rule a b when c[d:e:")),
     Mistake(
@@ -260,8 +266,9 @@ _MISTAKES = (
 )
 
 _EXPRESSION = frozenset({"NAME", "NUMBER", "STRING", "MINUS", "TILDE", "NOT", "LPAR", "LSQB"})
-_INFIX = frozenset({"INFIX", "PLUS", "MINUS", "IN"})
-_PATTERN = frozenset({"NAME", "FAMILY", "NUMBER", "MINUS", "LBRACE"})
+_SIGNS = frozenset({"INFIX", "PLUS", "MINUS"})
+_INFIX = _SIGNS | {"IN"}
+_PATTERN = frozenset({"NAME", "FAMILY", "NUMBER", "MINUS", "LBRACE", "LPAR"})
 
 
 def _clauses(what: str, keywords: str) -> Group:
@@ -274,6 +281,7 @@ _GROUPS = (
     Group("an operator", _INFIX | {"LSQB", "DOT", "IF"}),
     Group("an operator", _INFIX | {"IF"}),
     Group("an operator", _INFIX),
+    Group("an operator", _SIGNS),
     Group("a pattern", _PATTERN),
     Group("a name", frozenset({"NAME", "FAMILY"})),
     _clauses("a rule", CLAUSES["rule"]),

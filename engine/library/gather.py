@@ -15,6 +15,7 @@ from genrw.engine.library.instructions import Instruction, instruction_functions
 from genrw.engine.library.library import DEFAULT, NOWHERE, ExpressionScope, Library, Operator, Target
 from genrw.engine.library.monoids import monoid_functions, with_field
 from genrw.engine.library.rows import written_out_rows
+from genrw.engine.library.signs import operators_of_signs, with_operators
 from genrw.engine.library.variants import nodes
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Expr
@@ -53,12 +54,20 @@ def gathered_library(
     files: Iterable[RuleFile], before: Library | None = None
 ) -> tuple[Library, tuple[Diagnostic, ...]]:
     """The same as far as it goes, and what is wrong: of two declarations of a name the first counts."""
-    gatherer = _Gatherer(tuple(files))
+    gatherer = _Gatherer(tuple(files), before)
     library = gatherer.library(before)
     return library, tuple(gatherer.problems)
 
 
 _D = TypeVar("_D")
+
+
+def _known(before: Library | None, signs: Mapping[str, str]) -> dict[int, Declaration]:
+    """What declarations that were read before became then, by their ids: the same again where signs mean the same."""
+    if before is None or before.signs != signs:
+        return {}
+    pairs = zip(before.read, before.files, strict=True)
+    return {id(old): new for read, file in pairs for old, new in zip(read.declarations, file.declarations, strict=True)}
 
 
 def _attempted(make: Callable[[_D], _D], declaration: _D) -> _D:
@@ -85,12 +94,14 @@ def _spelled_out(rule: RuleDecl, library: Library) -> Sequence[RuleDecl]:
 class _Gatherer:
     """Collects declarations by kind and the problems met on the way."""
 
-    def __init__(self, files: tuple[RuleFile, ...]) -> None:
-        self.files = files
+    def __init__(self, files: tuple[RuleFile, ...], before: Library | None) -> None:
         self.problems: list[Diagnostic] = []
+        self.read = files
+        self.signs = operators_of_signs(files, self.problems)
+        self.files = with_operators(files, self.signs, _known(before, self.signs))
         self.kinds: dict[type, dict[str, Any]] = {}
         self.imports: dict[str, tuple[ImportDecl, ...]] = {}
-        for file in files:
+        for file in self.files:
             scope = ExampleScope(self.problems)
             for declaration in map(scope.enter, file.declarations):
                 if isinstance(declaration, ImportDecl):
@@ -125,8 +136,8 @@ class _Gatherer:
         return self.kinds.get(kind, {})
 
     def library(self, before: Library | None) -> Library:
-        if before is not None and not self.problems and _same_terms(self.files, before.files):
-            return self._with_rules(replace(before, files=self.files))
+        if before is not None and not self.problems and _same_terms(self.read, before.read):
+            return self._with_rules(replace(before, files=self.files, read=self.read))
         lets: dict[str, LetDecl] = self._of(LetDecl)
         monoids = {name: with_field(monoid) for name, monoid in self._of(MonoidDecl).items()}
         instructions: dict[str, Instruction] = {}
@@ -138,6 +149,8 @@ class _Gatherer:
         pipeline = next(iter(self._of(PipelineDecl).values()), None)
         library = Library(
             files=self.files,
+            read=self.read,
+            signs=self.signs,
             operators={op.name: op for op in operators if op.decl.family is None},
             families=tuple(op for op in operators if op.decl.family is not None),
             monoids=monoids,

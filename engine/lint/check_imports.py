@@ -76,7 +76,7 @@ def _operator(library: Library, node: OpPattern) -> Iterator[Diagnostic]:
     else:
         operator = next((f for f in library.families if family_affixes(f.name) == family_affixes(node.op)), None)
     if operator is None:
-        yield Diagnostic(f"unknown operator `{node.op}`", node.op_span, library.suggest(node.op))
+        yield library.unknown_operator(node.op, node.op_span)
         return
     for attribute in node.attributes:
         if attribute.name not in operator.attributes:
