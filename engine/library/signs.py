@@ -76,7 +76,7 @@ class _Resolver:
                 changes[name] = new
         if isinstance(node, OpPattern) and node.sign is not None:
             op = self.signs.get(node.sign, node.sign)
-            changes |= {"op": op} if op != node.op else {}
+            return node if op == node.op and not changes else replace(node, op=op, **changes)
         return replace(node, **changes) if changes else node  # type: ignore[type-var]
 
     def _part(self, part: Any) -> Any:
