@@ -16,10 +16,10 @@ from genrw.grammar.expr_tree import Expr
 from genrw.grammar.moved import moved
 from genrw.grammar.parsing import Language, token_span
 from genrw.grammar.recovery import Brackets, Errors
-from genrw.grammar.rw_build import Draft, RwBuilder, Stage
+from genrw.grammar.rw_build import Dialect, Draft, RwBuilder, Stage
 from genrw.grammar.rw_cut import CLAUSES, DECLARATIONS, Cutter, Part
 from genrw.grammar.rw_print import print_declaration, print_pattern, print_rw
-from genrw.grammar.rw_tree import Declaration, RuleDecl, RuleFile
+from genrw.grammar.rw_tree import Declaration, ImportDecl, RuleDecl, RuleFile
 from genrw.grammar.source import Source, Span
 from genrw.grammar.wording import Group, Mistake, Wording, quoted
 
@@ -43,19 +43,22 @@ def parse_rw(text: str, name: str = "<input>", before: RuleFile | None = None) -
     """
     source, errors = Source(name, text), Errors()
     cutter = Cutter(source, errors)
-    known = {(d.span.text, _stage_of(d)): d for d in before.declarations} if before is not None else {}
+    known = {(d.span.text, *_headings_of(d)): d for d in before.declarations} if before is not None else {}
     declarations: list[Declaration] = []
     stage: str | None = None
+    dialect: str | None = None
     for part in cutter.parts:
-        found = known.get((source.text[part.start : part.end], _stage_at(source, part, stage)))
+        found = known.get((source.text[part.start : part.end], *_headings_at(source, part, stage, dialect)))
         if found is not None:
             declarations.append(_taken_over(found, source, part))
             continue
         draft = errors.attempt(partial(_parse, source, part.start, part.end, "declaration"))
         if isinstance(draft, Stage):
             stage = draft.name
+        elif isinstance(draft, Dialect):
+            dialect = draft.name
         elif draft is not None:
-            own = {"stage": stage} if draft.kind is RuleDecl else {}
+            own = {RuleDecl: {"stage": stage}, ImportDecl: {"dialect": dialect}}.get(draft.kind, {})
             declarations.append(_declaration(source, part, draft, own))
     errors.finish()
     return RuleFile(tuple(declarations), cutter.doc, Span(source, 0, len(text)))
@@ -76,13 +79,14 @@ def _lines(span: Span) -> tuple[Any, ...]:
     return source.name, line, column, source.text[source.line_starts[line - 1] : end if end >= 0 else len(source.text)]
 
 
-def _stage_of(declaration: Declaration) -> str | None:
-    return declaration.stage if isinstance(declaration, RuleDecl) else None
+def _headings_of(declaration: Declaration) -> tuple[str | None, str | None]:
+    return getattr(declaration, "stage", None), getattr(declaration, "dialect", None)
 
 
-def _stage_at(source: Source, part: Part, stage: str | None) -> str | None:
-    """The stage that a declaration is in: only rules are in any."""
-    return stage if source.text.startswith("rule", part.start) else None
+def _headings_at(source: Source, part: Part, stage: str | None, dialect: str | None) -> tuple[str | None, str | None]:
+    """The stage and the dialect of a declaration: only rules are of a stage, only imports of a dialect."""
+    text, at = source.text, part.start
+    return stage if text.startswith("rule", at) else None, dialect if text.startswith("import", at) else None
 
 
 def declaration_tokens(source: Source, start: int, end: int) -> list[Token]:

@@ -56,8 +56,14 @@ class Stage(NamedTuple):
     name: str
 
 
+class Dialect(NamedTuple):
+    """The foreign language that the imports which follow are of."""
+
+    name: str
+
+
 class Draft(NamedTuple):
-    """A declaration short of what only its surroundings know: documentation, stage, extent."""
+    """A declaration short of what only its surroundings know: documentation, stage or dialect, extent."""
 
     kind: Any
     name: str
@@ -107,6 +113,9 @@ class RwBuilder(ExprBuilder):
 
     def stage(self, c: list[Any]) -> Stage:
         return Stage(", ".join(token.value for token in c))
+
+    def dialect(self, c: list[Any]) -> Dialect:
+        return Dialect(c[0].value)
 
     def pipeline(self, c: list[Any]) -> Draft:
         return Draft(PipelineDecl, "pipeline", c[0], {"stages": tuple([token.value for token in c])})

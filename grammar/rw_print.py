@@ -47,10 +47,14 @@ def print_rw(file: RuleFile) -> str:
     """A rule file as text. Of its comments only the heading and the documentation are part of the tree."""
     blocks = [_comment("#", file.doc)] if file.doc else []
     stage: str | None = None
+    dialect: str | None = None
     for declaration in file.declarations:
         if isinstance(declaration, RuleDecl) and declaration.stage is not None and declaration.stage != stage:
             stage = declaration.stage
             blocks.append(f"stage {stage}")
+        if isinstance(declaration, ImportDecl) and declaration.dialect is not None and declaration.dialect != dialect:
+            dialect = declaration.dialect
+            blocks.append(f"dialect {dialect}")
         blocks.append(print_declaration(declaration))
     return "\n\n".join(blocks) + "\n"
 

@@ -155,8 +155,8 @@ class Repeat:
 class ImportDecl(Declared):
     """What an operator of another language is here: one template for each of its results.
 
-    A template with `rest` stands for all results from its place on. Several declarations of one name are tried in
-    turn.
+    A template with `rest` stands for all results from its place on. Several declarations of one name and dialect are
+    tried in turn. The `dialect` is the language that the operator is one of.
     """
 
     attributes: tuple[AttributeDecl, ...]
@@ -165,6 +165,12 @@ class ImportDecl(Declared):
     guard: Expr | None = None
     with_: tuple[Binding, ...] = ()
     repeat: Repeat | None = None
+    dialect: str | None = None
+
+    @property
+    def full_name(self) -> str:
+        """The operator's name with that of its language, which may have it in common with others."""
+        return f"{self.dialect}.{self.name}" if self.dialect is not None else self.name
 
     @property
     def templates(self) -> tuple[Pattern, ...]:

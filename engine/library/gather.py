@@ -100,12 +100,13 @@ class _Gatherer:
         self.signs = operators_of_signs(files, self.problems)
         self.files = with_operators(files, self.signs, _known(before, self.signs))
         self.kinds: dict[type, dict[str, Any]] = {}
-        self.imports: dict[str, tuple[ImportDecl, ...]] = {}
+        self.dialects: dict[str, dict[str, tuple[ImportDecl, ...]]] = {}
         for file in self.files:
             scope = ExampleScope(self.problems)
             for declaration in map(scope.enter, file.declarations):
                 if isinstance(declaration, ImportDecl):
-                    self.imports[declaration.name] = (*self.imports.get(declaration.name, ()), declaration)
+                    imports = self.dialects.setdefault(declaration.dialect or "", {})
+                    imports[declaration.name] = (*imports.get(declaration.name, ()), declaration)
                 elif isinstance(declaration, RuleDecl):
                     self._add_rules(declaration)
                 elif not isinstance(declaration, OF_EXAMPLES):
@@ -160,7 +161,7 @@ class _Gatherer:
             classes={},
             stages=pipeline.stages if pipeline is not None else (),
             rules=(),
-            imports=self._imports(),
+            dialects=self._dialects(),
             defines=self._of(DefineDecl),
         )
         classes: dict[str, frozenset[str]] = {CONSTANTS: constant_operators(library)}
@@ -198,19 +199,24 @@ class _Gatherer:
         """The operators, with what their definitions say."""
         functions = TermFunctions(self._of(DefineDecl))
         declared: dict[str, OpDecl] = self._of(OpDecl)
+        foreign = {name: one[0].full_name for imports in self.dialects.values() for name, one in imports.items()}
         for name, define in functions.declared.items():
-            if name in declared or name in self.imports:
-                message = f"`{name}` is an operator, too"
+            if name in declared or name in foreign:
+                message = (
+                    f"`{name}` is an operator, too" if name in declared else f"`{foreign[name]}` is called so, too"
+                )
                 self.problems.append(Diagnostic(message, define.name_span, "rename the term function"))
         expanded = {name: _attempted(functions.operator, op) for name, op in declared.items()}
         derived = Derived(expanded, monoids)
         return [_attempted(derived.completed, op) for op in expanded.values()]
 
-    def _imports(self) -> dict[str, tuple[ImportDecl, ...]]:
+    def _dialects(self) -> dict[str, dict[str, tuple[ImportDecl, ...]]]:
         functions = TermFunctions(self._of(DefineDecl))
         return {
-            name: tuple(_attempted(functions.imported, one) for one in several)
-            for name, several in self.imports.items()
+            dialect: {
+                name: tuple(_attempted(functions.imported, one) for one in several) for name, several in imports.items()
+            }
+            for dialect, imports in self.dialects.items()
         }
 
     def _targets(self, scope: ExpressionScope) -> dict[str, Target]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property, partial
@@ -301,7 +301,8 @@ def _unscheduled(listing: Span, name: str) -> GenrwError:
 @dataclass(frozen=True, eq=False)
 class Library:
     """Everything that a set of `.rw` files declares. `foreign` names the operators and instructions that did not
-    come with genrw, `foreign_rules` the rules. `signs` says which operator is written with a sign; in `files` operators
+    come with genrw, `foreign_rules` the rules. `dialects` are the imports of each foreign language,
+    by name. `signs` says which operator is written with a sign; in `files` operators
     stand in the place of signs, `read` are the files as they were read."""
 
     files: tuple[RuleFile, ...]
@@ -313,7 +314,7 @@ class Library:
     classes: Mapping[str, frozenset[str]]
     stages: tuple[str, ...]
     rules: tuple[RuleDecl, ...]
-    imports: Mapping[str, tuple[ImportDecl, ...]] = field(default_factory=dict)
+    dialects: Mapping[str, Mapping[str, tuple[ImportDecl, ...]]] = field(default_factory=dict)
     defines: Mapping[str, DefineDecl] = field(default_factory=dict)
     instructions: Mapping[str, Instruction] = field(default_factory=dict)
     signs: Mapping[str, str] = field(default_factory=dict)
@@ -327,6 +328,10 @@ class Library:
     def written_rules(self) -> tuple[RuleDecl, ...]:
         """The rules as their files have them: `rules` are spelled out."""
         return tuple(rule for file in self.files for rule in rules_among(file.declarations))
+
+    def imports_beside(self, declaration: ImportDecl) -> Mapping[str, tuple[ImportDecl, ...]]:
+        """The imports that a template of an import may use: those of its own dialect."""
+        return self.dialects.get(declaration.dialect or "", {})
 
     def shares_terms(self, other: Library) -> bool:
         """Do the libraries differ in nothing but their rules? So it is of one that another was taken over from."""
@@ -438,9 +443,9 @@ class Library:
             raise error("the rules declare no target", remedy="declare one: `target NAME`")
         return next((name for name, target in self.targets.items() if target.is_default), next(iter(self.targets)))
 
-    def suggest(self, name: str) -> str | None:
-        """A remedy that names a similar operator, or None."""
-        close = get_close_matches(name, self.names, n=1)
+    def suggest(self, name: str, others: Iterable[str] = ()) -> str | None:
+        """A remedy that names a similar operator, one of `others` among them, or None."""
+        close = get_close_matches(name, (*self.names, *others), n=1)
         return f"did you mean `{close[0]}`?" if close else None
 
     def unknown_operator(self, name: str, span: Span, remedy: str | None = None) -> Diagnostic:

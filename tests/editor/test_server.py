@@ -178,6 +178,19 @@ def test_signs_between_terms(editor: Editor) -> None:
     editor.tell("textDocument/didClose", {"textDocument": {"uri": editor.uri(name)}})
 
 
+def test_dialects(editor: Editor) -> None:
+    name = "rules/dialects.rw"
+    text = "dialect mine\n\nimport Add(x, y) => sub(x, y)\n\ndialect \n"
+    editor.open(name, text.replace("\ndialect \n", ""))
+    (wrong,) = editor.change(name, text.replace("dialect mine\n\n", "").replace("dialect \n", ""))
+    assert wrong["message"].startswith("the import belongs to no dialect\nhelp: write `dialect NAME` above it")
+    assert start(wrong) == (0, 7)
+    editor.change(name, text)
+    offered = editor.at("completion", name, 4, 8)["items"]
+    assert "onnx" in [item["label"] for item in offered]
+    editor.tell("textDocument/didClose", {"textDocument": {"uri": editor.uri(name)}})
+
+
 def renamed(editor: Editor, name: str, place: tuple[int, int], new: str) -> dict[str, Any] | None:
     """What is changed in each text, or None."""
     edit = editor.at("rename", name, *place, newName=new)

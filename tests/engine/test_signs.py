@@ -125,7 +125,7 @@ mine.rw:{}: error: no operator is written `{}`
         (RULE.format("local_id() + a ^ 2\n  => a"), "4:18", "^", "    local_id() + a ^ 2\n                   ^"),
         (RULE.format("local_id() + a\n  => a + (a\n    not in 2)"), "6:5", "not in", "      not in 2)\n      ^^^^^^"),
         ("define mine(a) = a << 1\n", "1:20", "<<", "  define mine(a) = a << 1\n                     ^^"),
-        ("import Mine(x)\n  => x / x\n", "2:8", "/", "    => x / x\n         ^"),
+        ("dialect mine\nimport Mine(x)\n  => x / x\n", "3:8", "/", "    => x / x\n         ^"),
         (
             RULE.format("imin(a, 1) => a\n  example imin(local_id() & 3, 1) gives local_id()"),
             "5:27",

@@ -104,6 +104,8 @@ rule r
   example [] (k + 1) * 2, k gives k
   counterexample k - 1
 
+dialect onnx
+
 import Every(x)
   => x + 1, x and x
   repeat i in [1] while true: h = h + x
