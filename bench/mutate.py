@@ -71,7 +71,8 @@ def edits(library: Library, rule: RuleDecl) -> Iterator[Edit]:
         if len(node.operands) == 2 and not commutes and not any(_is_rest(o) for o in node.operands):
             a, b = (o.span for o in node.operands)
             whole = Span(a.source, a.start, b.end)
-            yield Edit(rule, whole, f"{b.text}{a.source.text[a.end : b.start]}{a.text}", "operands exchanged")
+            # Parentheses keep an operand whole that stands beside a sign.
+            yield Edit(rule, whole, f"({b.text}){a.source.text[a.end : b.start]}({a.text})", "operands exchanged")
 
 
 def _is_rest(pattern: Any) -> bool:

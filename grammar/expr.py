@@ -23,14 +23,8 @@ from genrw.grammar.expr_tree import (
     Unary,
 )
 from genrw.grammar.parsing import Builder, number, show_number, show_string, special, string
+from genrw.grammar.precedence import ATOM, BINARY, COMPARE, CONDITIONAL, PREFIX, SIGN, Chain, sign_text, tightness_of
 from genrw.grammar.source import Span
-
-# How tightly operators bind. A comparison takes its whole chain; `**` alone goes right to left.
-_CONDITIONAL, _NOT, _COMPARE, _SIGN, _POWER, _ATOM = 0, 3, 4, 11, 12, 13
-_BINARY = {"or": 1, "and": 2, "|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8, "+": 9, "-": 9}
-_BINARY |= {"*": 10, "/": 10, "//": 10, "%": 10, "**": _POWER}
-_PREFIX = {"not": _NOT, "-": _SIGN, "~": _SIGN}
-
 
 # ---- text to tree
 
@@ -76,62 +70,20 @@ class ExprBuilder(Builder):
         return IfElse(condition, then, otherwise, span=then.span.to(otherwise.span))
 
     def chain(self, c: list[Any]) -> Expr:
-        return _Chain(self.source).read(c)
+        return Chain(self._applied).read(c)
+
+    def _applied(self, tokens: list[Token], operands: list[Expr]) -> Expr:
+        """The node of an operator of a chain."""
+        span = operands[0].span.to(operands[-1].span)
+        if len(operands) == 1:
+            start = tokens[0].start_pos or 0
+            return _signed(tokens[0].value, operands[0], Span(self.source, start, span.end))
+        if tightness_of(tokens[0]) == COMPARE:
+            return Compare(tuple(operands), tuple(map(sign_text, tokens)), span=span)
+        return Binary(tokens[0].value, operands[0], operands[1], span=span)
 
     def _from(self, base: Expr, last: Token) -> Span:
         return Span(self.source, base.span.start, last.end_pos or 0)
-
-
-class _Chain:
-    """Orders a flat chain of operands and operators, with stacks instead of recursion: chains can be long."""
-
-    def __init__(self, source: Any) -> None:
-        self._source = source
-        self._operands: list[Expr] = []
-        # Operators not yet applied: how tightly each binds, how many operands it takes, its tokens.
-        self._operators: list[tuple[int, int, list[Token]]] = []
-
-    def read(self, items: list[Any]) -> Expr:
-        after_operand = False
-        for item in items:
-            if not isinstance(item, Token):
-                self._operands.append(item)
-                after_operand = True
-            elif after_operand:
-                self._infix(item)
-                after_operand = False
-            else:
-                self._operators.append((_PREFIX[item], 1, [item]))
-        while self._operators:
-            self._apply()
-        return self._operands[0]
-
-    def _infix(self, token: Token) -> None:
-        tightness = _BINARY.get(token, _COMPARE)
-        while self._operators and self._operators[-1][0] > tightness:
-            self._apply()
-        if self._operators and self._operators[-1][0] == tightness:
-            if tightness == _COMPARE:
-                self._operators[-1][2].append(token)
-                return
-            if tightness != _POWER:
-                self._apply()
-        self._operators.append((tightness, 2, [token]))
-
-    def _apply(self) -> None:
-        tightness, arity, tokens = self._operators.pop()
-        first = len(self._operands) - len(tokens) - arity + 1
-        operands = self._operands[first:]
-        del self._operands[first:]
-        span = operands[0].span.to(operands[-1].span)
-        if arity == 1:
-            start = tokens[0].start_pos or 0
-            self._operands.append(_signed(tokens[0].value, operands[0], Span(self._source, start, span.end)))
-        elif tightness == _COMPARE:
-            ops = tuple(" ".join(token.split()) for token in tokens)
-            self._operands.append(Compare(tuple(operands), ops, span=span))
-        else:
-            self._operands.append(Binary(tokens[0].value, operands[0], operands[1], span=span))
 
 
 def _signed(op: str, operand: Expr, span: Span) -> Expr:
@@ -151,7 +103,7 @@ def negative(value: int | float) -> int | float:
 
 def print_expr(expr: Expr) -> str:
     """An expression as text, with no parentheses beyond those its meaning needs."""
-    return _show(expr, _CONDITIONAL)
+    return _show(expr, CONDITIONAL)
 
 
 def _show(expr: Expr, least: int) -> str:
@@ -165,48 +117,48 @@ def _text(expr: Expr) -> tuple[str, int]:
         case Const(value):
             return _constant(value)
         case Name(name):
-            return name, _ATOM
+            return name, ATOM
         case Member(base, name):
-            return f"{_base(base)}.{name}", _ATOM
+            return f"{_base(base)}.{name}", ATOM
         case Index(base, index):
-            return f"{_base(base)}[{print_expr(index)}]", _ATOM
+            return f"{_base(base)}[{print_expr(index)}]", ATOM
         case Slice(base, start, stop):
             ends = ["" if end is None else print_expr(end) for end in (start, stop)]
-            return f"{_base(base)}[{':'.join(ends)}]", _ATOM
+            return f"{_base(base)}[{':'.join(ends)}]", ATOM
         case Call(function, args):
-            return f"{function}({', '.join(map(print_expr, args))})", _ATOM
+            return f"{function}({', '.join(map(print_expr, args))})", ATOM
         case ListExpr(items):
-            return f"[{', '.join(map(print_expr, items))}]", _ATOM
+            return f"[{', '.join(map(print_expr, items))}]", ATOM
         case Comprehension(body, variable, source, condition):
             tail = "" if condition is None else f" if {_show(condition, 1)}"
-            return f"[{print_expr(body)} for {variable} in {_show(source, 1)}{tail}]", _ATOM
+            return f"[{print_expr(body)} for {variable} in {_show(source, 1)}{tail}]", ATOM
         case Unary(op, operand):
             space = " " if op == "not" else ""
-            return f"{op}{space}{_show(operand, _PREFIX[op])}", _PREFIX[op]
+            return f"{op}{space}{_show(operand, PREFIX[op])}", PREFIX[op]
         case IfElse(condition, then, otherwise):
-            return f"{_show(then, 1)} if {_show(condition, 1)} else {print_expr(otherwise)}", _CONDITIONAL
+            return f"{_show(then, 1)} if {_show(condition, 1)} else {print_expr(otherwise)}", CONDITIONAL
         case Compare(operands, ops):
-            shown = [_show(operand, _COMPARE + 1) for operand in operands]
+            shown = [_show(operand, COMPARE + 1) for operand in operands]
             rest = [f" {op} {operand}" for op, operand in zip(ops, shown[1:], strict=True)]
-            return shown[0] + "".join(rest), _COMPARE
+            return shown[0] + "".join(rest), COMPARE
         case Binary(op, left, right):
             return _binary(op, left, right)
 
 
 def _constant(value: int | float | bool | str) -> tuple[str, int]:
     if isinstance(value, str):
-        return show_string(value), _ATOM
+        return show_string(value), ATOM
     text = show_number(value)
-    return text, _SIGN if text.startswith("-") else _ATOM
+    return text, SIGN if text.startswith("-") else ATOM
 
 
 def _base(expr: Expr) -> str:
     """What stands before a dot or an index; a number there would swallow the dot."""
-    return f"({print_expr(expr)})" if isinstance(expr, Const) else _show(expr, _ATOM)
+    return f"({print_expr(expr)})" if isinstance(expr, Const) else _show(expr, ATOM)
 
 
 def _binary(op: str, left: Expr, right: Expr) -> tuple[str, int]:
-    tightness = _BINARY[op]
+    tightness = BINARY[op]
     if op == "**":
-        return f"{_show(left, _ATOM)} ** {_show(right, _SIGN)}", tightness
+        return f"{_show(left, ATOM)} ** {_show(right, SIGN)}", tightness
     return f"{_show(left, tightness)} {op} {_show(right, tightness + 1)}", tightness

@@ -16,10 +16,10 @@ from genrw.grammar.expr_tree import Expr
 from genrw.grammar.moved import moved
 from genrw.grammar.parsing import Language, token_span
 from genrw.grammar.recovery import Brackets, Errors
-from genrw.grammar.rw_build import Draft, RwBuilder, Stage
+from genrw.grammar.rw_build import Dialect, Draft, RwBuilder, Stage
 from genrw.grammar.rw_cut import CLAUSES, DECLARATIONS, Cutter, Part
 from genrw.grammar.rw_print import print_declaration, print_pattern, print_rw
-from genrw.grammar.rw_tree import Declaration, RuleDecl, RuleFile
+from genrw.grammar.rw_tree import Declaration, ImportDecl, RuleDecl, RuleFile
 from genrw.grammar.source import Source, Span
 from genrw.grammar.wording import Group, Mistake, Wording, quoted
 
@@ -43,19 +43,22 @@ def parse_rw(text: str, name: str = "<input>", before: RuleFile | None = None) -
     """
     source, errors = Source(name, text), Errors()
     cutter = Cutter(source, errors)
-    known = {(d.span.text, _stage_of(d)): d for d in before.declarations} if before is not None else {}
+    known = {(d.span.text, *_headings_of(d)): d for d in before.declarations} if before is not None else {}
     declarations: list[Declaration] = []
     stage: str | None = None
+    dialect: str | None = None
     for part in cutter.parts:
-        found = known.get((source.text[part.start : part.end], _stage_at(source, part, stage)))
+        found = known.get((source.text[part.start : part.end], *_headings_at(source, part, stage, dialect)))
         if found is not None:
             declarations.append(_taken_over(found, source, part))
             continue
         draft = errors.attempt(partial(_parse, source, part.start, part.end, "declaration"))
         if isinstance(draft, Stage):
             stage = draft.name
+        elif isinstance(draft, Dialect):
+            dialect = draft.name
         elif draft is not None:
-            own = {"stage": stage} if draft.kind is RuleDecl else {}
+            own = {RuleDecl: {"stage": stage}, ImportDecl: {"dialect": dialect}}.get(draft.kind, {})
             declarations.append(_declaration(source, part, draft, own))
     errors.finish()
     return RuleFile(tuple(declarations), cutter.doc, Span(source, 0, len(text)))
@@ -76,13 +79,14 @@ def _lines(span: Span) -> tuple[Any, ...]:
     return source.name, line, column, source.text[source.line_starts[line - 1] : end if end >= 0 else len(source.text)]
 
 
-def _stage_of(declaration: Declaration) -> str | None:
-    return declaration.stage if isinstance(declaration, RuleDecl) else None
+def _headings_of(declaration: Declaration) -> tuple[str | None, str | None]:
+    return getattr(declaration, "stage", None), getattr(declaration, "dialect", None)
 
 
-def _stage_at(source: Source, part: Part, stage: str | None) -> str | None:
-    """The stage that a declaration is in: only rules are in any."""
-    return stage if source.text.startswith("rule", part.start) else None
+def _headings_at(source: Source, part: Part, stage: str | None, dialect: str | None) -> tuple[str | None, str | None]:
+    """The stage and the dialect of a declaration: only rules are of a stage, only imports of a dialect."""
+    text, at = source.text, part.start
+    return stage if text.startswith("rule", at) else None, dialect if text.startswith("import", at) else None
 
 
 def declaration_tokens(source: Source, start: int, end: int) -> list[Token]:
@@ -100,6 +104,10 @@ def _declaration(source: Source, part: Part, draft: Draft, own: dict[str, Any]) 
 
 def _parse(source: Source, start: int, end: int, rule: str) -> Any:
     """Parses a slice, and refuses nesting that would overflow the stack of whoever reads the tree."""
+    nameless = _NAMELESS.match(source.text, start, end)
+    if nameless and rule == "declaration":
+        place = Span(source, nameless.end() - 1, nameless.end())
+        raise error("the rule has no name", place, "write rule NAME, then its pattern")
     try:
         tree = _LANGUAGE.parse(source, source.text, start, end, rule)
     except GenrwError as problem:
@@ -109,6 +117,8 @@ def _parse(source: Source, start: int, end: int, rule: str) -> Any:
     return tree
 
 
+# With a space between, parentheses begin the pattern.
+_NAMELESS = re.compile(r"rule\s+\w+[(\[]")
 _BRACKET = re.compile(r'"""[\s\S]*?"""|"(?:[^"\\\n]|\\.)*"?|#[^\n]*|^[ \t]*//[^\n]*|[][(){}]', re.MULTILINE)
 
 
@@ -137,7 +147,7 @@ def _refine(problem: GenrwError, source: Source, start: int, end: int) -> GenrwE
     if of_example is not None:
         found = of_example
     elif "//" in source.line(span.line)[: span.column - 1]:
-        found = replace(found, remedy="behind an expression `//` divides; write comments with #")
+        found = replace(found, remedy="behind a term or an expression `//` divides; write comments with #")
     elif span.column == 1 and span.text.isidentifier():
         found = replace(found, remedy=DECLARATIONS)
     elif _GUARD_FIRST.fullmatch(source.text, start, span.start):
@@ -202,7 +212,6 @@ def _after(places: Iterable[str], *words: str) -> tuple[str, ...]:
 
 
 _MISTAKES = (
-    Mistake("the rule has no name", "write rule NAME, then its pattern", ("rule f(", "rule f[")),
     Mistake("the rule has no `=>`", "write => and the template", (*_LEFTS, *_GUARDS, *_BOUND)),
     Mistake("{found} is no arrow of a rule", "=> rewrites one way, <=> both", _after((*_LEFTS, *_GUARDS), "->")),
     Mistake("{found} is no arrow of a rule", "=> rewrites one way, <=> both", _after(_LEFTS, "=")),
@@ -216,10 +225,11 @@ _MISTAKES = (
     Mistake("`with` needs name = expression", None, ("rule a b => c with n",)),
     Mistake("`for` needs name in expression", None, _after(["rule a b => c for n"], "[", "=", "")),
     Mistake(
-        "a pattern holds no arithmetic",
-        "write a computed constant in braces, {n * 4}; name other values by `with`",
-        _after((*_LEFTS, *_TEMPLATES), "*", "+", "-"),
+        "{found} stands before no term",
+        "call the operator by its name",
+        _after(("rule a", "rule a b =>", "rule a f(", "rule a b +"), "not", "~"),
     ),
+    Mistake("only numbers have a sign before them", "call the operator by its name", ("rule a b => -(",)),
     Mistake("a pattern holds no list", _LIST, ("rule a [", "rule a f([")),
     Mistake(
         "braces cannot stand here",
@@ -227,8 +237,8 @@ _MISTAKES = (
         ("rule a f[b={", *_after(["rule a b when"], "{", "c + {", "[{", "f({")),
     ),
     Mistake("`=` cannot stand in an expression", "equality is written ==", _after(_GUARDS, "=")),
-    Mistake("`&&` is written `and`", None, ("rule a b when c && d",), exact=True),
-    Mistake("`||` is written `or`", None, ("rule a b when c || d",), exact=True),
+    Mistake("`&&` is written `and`", None, ("rule a b when c && d", "rule a b && c"), exact=True),
+    Mistake("`||` is written `or`", None, ("rule a b when c || d", "rule a b || c"), exact=True),
     Mistake("only a name can be called", None, tuple(f"{guard}(" for guard in _GUARDS[1:])),
     Mistake("a slice has two ends", "write [start:stop]", ("rule a b when c[1:2:", "rule a b when c[d:e:")),
     Mistake(
@@ -260,8 +270,9 @@ _MISTAKES = (
 )
 
 _EXPRESSION = frozenset({"NAME", "NUMBER", "STRING", "MINUS", "TILDE", "NOT", "LPAR", "LSQB"})
-_INFIX = frozenset({"INFIX", "PLUS", "MINUS", "IN"})
-_PATTERN = frozenset({"NAME", "FAMILY", "NUMBER", "MINUS", "LBRACE"})
+_SIGNS = frozenset({"INFIX", "PLUS", "MINUS"})
+_INFIX = _SIGNS | {"IN"}
+_PATTERN = frozenset({"NAME", "FAMILY", "NUMBER", "MINUS", "LBRACE", "LPAR"})
 
 
 def _clauses(what: str, keywords: str) -> Group:
@@ -274,6 +285,7 @@ _GROUPS = (
     Group("an operator", _INFIX | {"LSQB", "DOT", "IF"}),
     Group("an operator", _INFIX | {"IF"}),
     Group("an operator", _INFIX),
+    Group("an operator", _SIGNS),
     Group("a pattern", _PATTERN),
     Group("a name", frozenset({"NAME", "FAMILY"})),
     _clauses("a rule", CLAUSES["rule"]),

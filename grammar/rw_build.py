@@ -13,6 +13,7 @@ from genrw.grammar.expr import ExprBuilder, negative
 from genrw.grammar.expr_tree import Const, Expr, ListExpr, Member, Name
 from genrw.grammar.gen_tree import Attribute, MapValue, TypeNode, Value, Word
 from genrw.grammar.parsing import number, special, string
+from genrw.grammar.precedence import Chain, sign_text
 from genrw.grammar.rw_tree import (
     PRECEDENCES,
     AttributeDecl,
@@ -55,8 +56,14 @@ class Stage(NamedTuple):
     name: str
 
 
+class Dialect(NamedTuple):
+    """The foreign language that the imports which follow are of."""
+
+    name: str
+
+
 class Draft(NamedTuple):
-    """A declaration short of what only its surroundings know: documentation, stage, extent."""
+    """A declaration short of what only its surroundings know: documentation, stage or dialect, extent."""
 
     kind: Any
     name: str
@@ -80,6 +87,8 @@ class _Record(NamedTuple):
 
 _SORTS = ("tensor", "scalar", "array", "value", "index", "buffer", "effect")
 _CONTRACTS = ("exact", "reassociates", "contracts", "approximate")
+_NO_SIGNS = ("**", "not in")
+"""Signs of expressions that no operator is written with: one goes from right to left, the other is made of words."""
 _FAMILY = re.compile(r"(\w*)\{\s*(\w+)\s*(?::\s*(\w+)\s*)?\}(\w*)")
 
 
@@ -104,6 +113,9 @@ class RwBuilder(ExprBuilder):
 
     def stage(self, c: list[Any]) -> Stage:
         return Stage(", ".join(token.value for token in c))
+
+    def dialect(self, c: list[Any]) -> Dialect:
+        return Dialect(c[0].value)
 
     def pipeline(self, c: list[Any]) -> Draft:
         return Draft(PipelineDecl, "pipeline", c[0], {"stages": tuple([token.value for token in c])})
@@ -346,6 +358,22 @@ class RwBuilder(ExprBuilder):
     def computed(self, c: list[Any]) -> Pattern:
         return NumberPattern(c[1], self.span(c[0], c[2]))
 
+    def pattern(self, c: list[Any]) -> Pattern:
+        return Chain(self._joined).read(c)
+
+    def _joined(self, tokens: list[Token], operands: list[Pattern]) -> Pattern:
+        """The operation of a sign between two terms."""
+        if len(tokens) > 1:
+            remedy = "join two of them: a < b and b < c"
+            raise error("a term compares two others, not three", self.place(tokens[1]), remedy)
+        sign, place = sign_text(tokens[0]), self.place(tokens[0])
+        span = operands[0].span.to(operands[-1].span)
+        return OpPattern(sign, (), tuple(operands), sign=sign, span=span, op_span=place)
+
+    def group(self, c: list[Any]) -> Pattern:
+        pattern: Pattern = c[1]
+        return replace(pattern, span=self.span(c[0], c[2]))
+
     def application(self, c: list[Any]) -> OpPattern:
         token, attributes, *operands, last = c
         op, family = self._operator(token)
@@ -357,14 +385,18 @@ class RwBuilder(ExprBuilder):
         return self.application([*c, c[1][-1]])
 
     def mapped(self, c: list[Any]) -> OpPattern:
-        pattern: OpPattern = c[0]
-        dots: Token = c[1]
+        pattern, dots = self._operation(c[0]), c[1]
         return replace(pattern, rest=True, span=pattern.span.to(self.place(dots)))
 
     def bound(self, c: list[Any]) -> OpPattern:
-        name: Token = c[0]
-        pattern: OpPattern = c[1]
+        name, pattern = c[0], self._operation(c[1])
         return replace(pattern, binds=name.value, span=self.place(name).to(pattern.span))
+
+    def _operation(self, pattern: Pattern) -> OpPattern:
+        """What is named or mapped, which may be anything between parentheses."""
+        if not isinstance(pattern, OpPattern) or pattern.binds or pattern.rest:
+            raise error("only an operation can stand here", pattern.span, "write an operator and its operands")
+        return pattern
 
     def _operator(self, token: Token) -> tuple[str, str | None]:
         if token.type == "NAME":
@@ -402,6 +434,7 @@ class RwBuilder(ExprBuilder):
     def op(self, c: list[Any]) -> Draft:
         token, attributes, operands, result, where, *clauses = c
         said = self._gather(clauses, ("requires", "is", "domain"))
+        self._check_written(token, attributes or (), operands or (), said.get("written"))
         name, family, family_type = token.value, None, "monoid"
         if token.type == "FAMILY":
             prefix, family, type_, suffix = self._family(token)
@@ -422,6 +455,9 @@ class RwBuilder(ExprBuilder):
             "precedence": precedence,
         }
         fields["definitions"] = said.pop("is", ())
+        if "written" in said:
+            sign = said.pop("written")[1]
+            fields |= {"sign": sign_text(sign), "sign_span": self.place(sign)}
         return Draft(OpDecl, name, token, fields | said)
 
     def attributes(self, c: list[Any]) -> tuple[AttributeDecl, ...]:
@@ -452,6 +488,32 @@ class RwBuilder(ExprBuilder):
 
     def role(self, c: list[Any]) -> _Clause:
         return _Clause(c[0], (c[1].value, c[2] or ()))
+
+    def written(self, c: list[Any]) -> _Clause:
+        return _Clause(c[0], c[1:])
+
+    def _check_written(
+        self,
+        op: Token,
+        attributes: tuple[AttributeDecl, ...],
+        operands: tuple[OperandDecl, ...],
+        written: list[Token] | None,
+    ) -> None:
+        """GenrwError for a sign between other names than the operator's two operands, or that tells too little."""
+        if written is None:
+            return
+        left, sign, right = written
+        if sign in _NO_SIGNS:
+            raise error(f"no operator can be written {quoted(sign_text(sign))}", self.place(sign), "take another sign")
+        names = tuple(operand.name for operand in operands if not operand.variadic)
+        if names != (left, right) or len(operands) > len(names):
+            message = "`written` names the operator's two operands, in their order"
+            remedy = f"write {names[0]} {sign} {names[1]}" if len(names) == 2 else "leave it out"
+            raise error(message, self.span(left, right), remedy)
+        unsaid = [attribute for attribute in attributes if attribute.default is None]
+        if op.type == "FAMILY" or unsaid:
+            what = f"its attribute `{unsaid[0].name}`" if unsaid else "the member of a family"
+            raise error(f"a sign does not say {what}", self.place(sign), "leave out `written`")
 
     def requires(self, c: list[Any]) -> _Clause:
         keyword, condition, message = c

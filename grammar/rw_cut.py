@@ -20,7 +20,7 @@ class Part:
     doc: str
 
 
-_KEYWORD = "(?:rule|op|define|let|class|monoid|target|instruction|import|pipeline|stage|context)"
+_KEYWORD = "(?:rule|op|define|let|class|monoid|target|instruction|import|dialect|pipeline|stage|context)"
 _SCAN = re.compile(
     rf"""
       (?P<string> \"\"\"[\s\S]*?(?:\"\"\"|\Z) | "(?:[^"\\\n]|\\.)*"? )
@@ -72,8 +72,8 @@ class Cutter:
         self._loose = None
         part = Part(at, len(self._source.text), "")
         self.parts.append(part)
-        # What documents a declaration may stand before the stage, the context and the names that it has.
-        if not self._source.text.startswith(("stage", "context", "given"), at):
+        # What documents a declaration may stand before the stage, the dialect, the context and the names that it has.
+        if not self._source.text.startswith(("stage", "dialect", "context", "given"), at):
             part.doc = "\n".join(_comment_text(mark["doc"]) for mark in self._doc)
             self._doc = []
 
@@ -106,12 +106,12 @@ class Cutter:
 
 CLAUSES = {
     "rule": "when with for contract replaces alternative given example counterexample",
-    "op": "role at commutative injective requires is means emit device stuck called cost terms domain lo hi pow2",
+    "op": "role written at commutative injective requires is means emit device stuck called cost terms domain lo hi pow2",
     "import": "when with repeat",
     "monoid": "carry element identity combine finish result accumulate domain",
 }
 """What the clauses of a declaration begin with, by the word that begins the declaration."""
-DECLARATIONS = "a declaration begins with rule, op, define, monoid, target, instruction, let, class, import, pipeline, stage, given or context"
+DECLARATIONS = "a declaration begins with rule, op, define, monoid, target, instruction, let, class, import, dialect, pipeline, stage, given or context"
 
 
 def _comment_text(text: str) -> str:

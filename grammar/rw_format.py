@@ -33,7 +33,8 @@ _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 _NO_KEYWORDS = ("NAME", "KEY", "STRING", "FAMILY")
 _CALLED = ("NAME", "FAMILY", "RSQB")
 """What a parenthesis follows without a space; a bracket follows a closed parenthesis so, too."""
-_VALUES = ("NAME", "FAMILY", "NUMBER", "STRING", "RSQB", "RPAR", "RBRACE")
+_WITH_CONTEXT = ("EXAMPLE", "COUNTEREXAMPLE")
+_VALUES = ("NAME", "FAMILY", "NUMBER", "STRING", "RSQB", "RPAR", "RBRACE", "ELLIPSIS")
 """After these a sign is an operator."""
 
 
@@ -91,9 +92,11 @@ class _Declaration:
         self.open: list[bool] = []
         """For each open bracket, whether it holds declarations: `name: type = default`."""
         self.before: list[Word] = []
+        self.in_context = False
+        """Whether the brackets opened last hold an example's context."""
         self.is_signature = self.kind in ("op", "import")
-        self.is_sign = self.is_keyword = False
-        """Whether the last word is the sign of a number, or the name of a target's setting."""
+        self.is_sign = self.is_keyword = self.is_context = False
+        """Whether the last word is the sign of a number, the name of a target's setting, or ends an example's context."""
 
     def write(self) -> None:
         for word in words(self.source.text, self.tokens, self.part.start, self.part.end):
@@ -116,6 +119,9 @@ class _Declaration:
             self.lines.append(self._space(word) + word.text)
         self.is_sign = word.text in ("-", "~") and (word.text == "~" or not self._after_value())
         self.is_keyword = begins and self.kind in _OF_SETTINGS
+        self.is_context = word.text == "]" and len(self.open) == 1 and self.in_context
+        if word.text == "[" and not self.open:
+            self.in_context = bool(self.before) and self.before[-1].kind in _WITH_CONTEXT
         if word.text in _OPENING:
             self.open.append(self.is_signature and not self.open)
         elif word.text in _CLOSING:
@@ -137,7 +143,7 @@ class _Declaration:
         return may or word.text in _CLAUSES.get(self.kind, ())
 
     def _after_value(self) -> bool:
-        return not self.is_keyword and self.before[-1].kind in _VALUES
+        return not self.is_keyword and not self.is_context and self.before[-1].kind in _VALUES
 
     def _space(self, word: Word) -> str:
         """What stands between two words of a line."""
@@ -155,7 +161,7 @@ class _Declaration:
             return " "
         if word.text in ("(", "["):
             called = (*_CALLED, "RPAR") if word.text == "[" else _CALLED
-            return "" if last.kind in called and not self.is_keyword else " "
+            return "" if last.kind in called and not self.is_keyword and not self.is_context else " "
         return " "
 
     def _around_colon(self, word: Word) -> str:

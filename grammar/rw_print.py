@@ -9,6 +9,7 @@ from genrw.grammar.expr_tree import Const, Expr
 from genrw.grammar.gen_print import print_type, print_value
 from genrw.grammar.gen_tree import Attribute
 from genrw.grammar.parsing import show_number, show_string
+from genrw.grammar.precedence import COMPARE, CONDITIONAL, tightness_of
 from genrw.grammar.rw_tree import (
     AttributeDecl,
     AttributePattern,
@@ -46,10 +47,14 @@ def print_rw(file: RuleFile) -> str:
     """A rule file as text. Of its comments only the heading and the documentation are part of the tree."""
     blocks = [_comment("#", file.doc)] if file.doc else []
     stage: str | None = None
+    dialect: str | None = None
     for declaration in file.declarations:
         if isinstance(declaration, RuleDecl) and declaration.stage is not None and declaration.stage != stage:
             stage = declaration.stage
             blocks.append(f"stage {stage}")
+        if isinstance(declaration, ImportDecl) and declaration.dialect is not None and declaration.dialect != dialect:
+            dialect = declaration.dialect
+            blocks.append(f"dialect {dialect}")
         blocks.append(print_declaration(declaration))
     return "\n\n".join(blocks) + "\n"
 
@@ -177,7 +182,12 @@ def _header(entries: tuple[Attribute, ...]) -> str:
 
 
 def print_pattern(pattern: Pattern) -> str:
-    """A pattern or template of a rule."""
+    """A pattern or template of a rule, with signs where its author wrote them, and no parentheses beyond those it needs."""
+    return _term(pattern, CONDITIONAL)
+
+
+def _term(pattern: Pattern, least: int) -> str:
+    """The text of a term, in parentheses if it binds less tightly than its place demands."""
     match pattern:
         case VarPattern(name, rest):
             return name + ("..." if rest else "")
@@ -185,17 +195,27 @@ def print_pattern(pattern: Pattern) -> str:
             return show_number(value)
         case NumberPattern(value):
             return f"{{{print_expr(value)}}}"
+        case OpPattern(sign=str(sign), operands=(left, right), attributes=(), open_attributes=False):
+            tightness = tightness_of(sign)
+            # Comparisons stand alone, all others go from left to right.
+            text = f"{_term(left, tightness + (tightness == COMPARE))} {sign} {_term(right, tightness + 1)}"
+            whole = text if tightness >= least and not pattern.binds and not pattern.rest else f"({text})"
+            return _named(pattern, whole)
         case OpPattern():
-            return _application(pattern)
+            return _named(pattern, _application(pattern))
+
+
+def _named(pattern: OpPattern, text: str) -> str:
+    """A term with the name that it is given, and with dots where it is a list."""
+    return f"{pattern.binds}@" * bool(pattern.binds) + text + "..." * pattern.rest
 
 
 def _application(pattern: OpPattern) -> str:
-    binds = f"{pattern.binds}@" if pattern.binds else ""
     op = pattern.op if pattern.family is None else pattern.op.replace("{}", f"{{{pattern.family}}}")
     attributes = [*map(_attribute_pattern, pattern.attributes), *([".."] if pattern.open_attributes else [])]
     brackets = f"[{', '.join(attributes)}]" if attributes else ""
     operands = ", ".join(map(print_pattern, pattern.operands))
-    return f"{binds}{op}{brackets}({operands}){'...' if pattern.rest else ''}"
+    return f"{op}{brackets}({operands})"
 
 
 def _attribute_pattern(attribute: AttributePattern) -> str:
@@ -209,6 +229,8 @@ def _op(op: OpDecl) -> Iterator[str]:
     yield _signature(op)
     if op.role is not None:
         yield f"  role {op.role}" + (f"({', '.join(op.role_parts)})" if op.role_parts else "")
+    if op.sign is not None:
+        yield f"  written {op.operands[0].name} {op.sign} {op.operands[1].name}"
     if op.stages:
         yield f"  at {', '.join(op.stages)}"
     if op.commutative:

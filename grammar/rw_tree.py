@@ -69,7 +69,8 @@ class Definition:
 @dataclass(frozen=True)
 class OpDecl(Declared):
     """An operator. `stuck` is what to say when no rule lowers it; `called` names its values in printed
-    kernels, with `{attribute}` holes. `terms` are what its cost is made of, by name. `family` is the placeholder of a name like `reduce_{op: monoid}` (name:
+    kernels, with `{attribute}` holes. `terms` are what its cost is made of, by name. `sign` is what stands between its
+    two operands in terms, if it is written so. `family` is the placeholder of a name like `reduce_{op: monoid}` (name:
     "reduce_{op}"), `family_type` what it ranges over.
 
     `result` is an expression over the operands and attributes: a dtype variable or class name alone for
@@ -83,6 +84,7 @@ class OpDecl(Declared):
     where: tuple[tuple[str, str], ...] = ()
     role: str | None = None
     role_parts: tuple[str, ...] = ()
+    sign: str | None = None
     stages: tuple[str, ...] = ()
     commutative: bool = False
     injective: bool = False
@@ -101,6 +103,7 @@ class OpDecl(Declared):
     hi: Expr | None = None
     pow2: Expr | None = None
     family_type: str = "monoid"
+    sign_span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -152,8 +155,8 @@ class Repeat:
 class ImportDecl(Declared):
     """What an operator of another language is here: one template for each of its results.
 
-    A template with `rest` stands for all results from its place on. Several declarations of one name are tried in
-    turn.
+    A template with `rest` stands for all results from its place on. Several declarations of one name and dialect are
+    tried in turn. The `dialect` is the language that the operator is one of.
     """
 
     attributes: tuple[AttributeDecl, ...]
@@ -162,6 +165,12 @@ class ImportDecl(Declared):
     guard: Expr | None = None
     with_: tuple[Binding, ...] = ()
     repeat: Repeat | None = None
+    dialect: str | None = None
+
+    @property
+    def full_name(self) -> str:
+        """The operator's name with that of its language, which may have it in common with others."""
+        return f"{self.dialect}.{self.name}" if self.dialect is not None else self.name
 
     @property
     def templates(self) -> tuple[Pattern, ...]:
@@ -268,7 +277,8 @@ class OpPattern:
 
     `family` is the part in braces of `reduce_{op}`: then `op` is "reduce_{}" and `family` the variable or
     member name. `open_attributes` says that `..` stood among the attributes. `binds` names this node
-    (`x@op(…)`). `rest` is true for a template mapped over rest operands, `comp(xs, i)...`.
+    (`x@op(…)`). `rest` is true for a template mapped over rest operands, `comp(xs, i)...`. `sign` stands between the two
+    operands where the author wrote so. Until a library says which operator is written with it, `op` is the sign, too.
     """
 
     op: str
@@ -278,6 +288,7 @@ class OpPattern:
     open_attributes: bool = False
     binds: str | None = None
     rest: bool = False
+    sign: str | None = field(default=None, compare=False, repr=False)
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     op_span: Span = field(default=NOWHERE, compare=False, repr=False)
 

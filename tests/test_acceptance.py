@@ -57,12 +57,12 @@ let strips_cover(space, schedule) = space.n % (schedule.lanes * schedule.share) 
 /// The lane's strip.
 rule position_in_strip
   position[..]() when schedule.algo == "strip" and strips_cover(space, schedule)
-  => strided_index[size=schedule.share, stride=1](imul(lane_id(), {schedule.share}))
+  => strided_index[size=schedule.share, stride=1](lane_id() * {schedule.share})
 
 /// The last strips end with the row.
 rule position_in_strip_tail
   position[..]() when schedule.algo == "strip" and not strips_cover(space, schedule)
-  => bound[limit=space.n](strided_index[size=schedule.share, stride=1](imul(lane_id(), {schedule.share})))
+  => bound[limit=space.n](strided_index[size=schedule.share, stride=1](lane_id() * {schedule.share}))
 
 /// The lanes of the wave meet.
 rule fold_strip

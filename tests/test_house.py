@@ -43,7 +43,8 @@ ELSEWHERE = {
 
 
 def operator_names(library: Library) -> frozenset[str]:
-    return frozenset(library.names) | {family.name for family in library.families} | library.imports.keys()
+    foreign = {name for imports in library.dialects.values() for name in imports}
+    return frozenset(library.names) | {family.name for family in library.families} | foreign
 
 
 def strings(path: Path) -> Iterator[tuple[int, str]]:

@@ -92,7 +92,7 @@ def _library(groups: tuple[Texts, Texts], examples: bool) -> Library:
     shipped, own = (_parsed_group(group, examples) for group in groups)
     digest = cache_key(*(part for group in groups for text in group for part in text))
     gathered, problems = gathered_library([*shipped, *own], before.library if before else None)
-    declared = [d for file in own for d in file.declarations]
+    declared = [d for file in gathered.files[len(shipped) :] for d in file.declarations]
     foreign = frozenset(d.name for d in declared if isinstance(d, OpDecl | InstructionDecl))
     foreign_rules = frozenset(rule.name for rule in rules_among(declared))
     library = replace(gathered, digest=digest, foreign=foreign, foreign_rules=foreign_rules)

@@ -72,6 +72,8 @@ def _rules(analysis: Analysis, line: str) -> Iterator[Item]:
         yield from (Item(name, VALUE) for name in library.targets)
     elif words[:1] in (["stage"], ["at"]):
         yield from (Item(stage, VALUE) for stage in library.stages)
+    elif words[:1] == ["dialect"]:
+        yield from (Item(dialect, VALUE) for dialect in library.dialects if dialect)
     elif words[:1] == ["role"]:
         yield from (Item(role, VALUE, about) for role, about in ROLES.items())
     else:

@@ -55,4 +55,4 @@ def _term(term: Pattern, known: dict[str, str]) -> Iterator[Occurrence]:
         if isinstance(leaf, VarPattern) and leaf.name in known:
             yield Occurrence(head(leaf.span, leaf.name), VALUE, leaf.name, known[leaf.name])
     for node in nodes(term):
-        yield Occurrence(node.op_span, OPERATOR, node.op)
+        yield Occurrence(node.op_span, OPERATOR, node.op, is_sign=node.sign is not None)

@@ -26,7 +26,8 @@ RENAMED = (OPERATOR, RULE, CLASS, LET, VARIABLE, VALUE, MODULE, CONTEXT)
 class Occurrence:
     """A name in a text. `scope` tells apart what has the same name in other rules, programs and files.
 
-    `prefix` stands before a new name where the old one stands for itself: `f[axes]` is `f[axes=axes]`.
+    `prefix` stands before a new name where the old one stands for itself: `f[axes]` is `f[axes=axes]`. A sign between terms
+    names its operator, and stays what it is when that is called otherwise.
     """
 
     span: Span
@@ -35,6 +36,7 @@ class Occurrence:
     scope: str = ""
     declares: bool = False
     prefix: str = ""
+    is_sign: bool = False
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -127,16 +127,16 @@ class Project:
                 trees.append(self._good[path])
         return trees, problems
 
-    def library(self, path: Path | None) -> tuple[Library, list[RuleFile], list[Diagnostic]]:
+    def library(self, path: Path | None) -> tuple[Library, list[Diagnostic]]:
         """The library that a text is looked at with, as far as its files can be read; what is wrong with them."""
         trees, problems = self._trees(path)
         library, told = gathered_library(trees)
-        return library, trees, [*problems, *told]
+        return library, [*problems, *told]
 
     def _rules(self, path: Path) -> Analysis:
-        library, trees, problems = self.library(path)
+        library, problems = self.library(path)
         found = Analysis(library, self._here(problems, path))
-        tree = next((t for t in trees if self.path_of(t.span.source.name) == path), None)
+        tree = next((t for t in library.files if self.path_of(t.span.source.name) == path), None)
         if tree is None:
             return found
         found.remembered = list(rule_names(tree, library))
@@ -152,7 +152,7 @@ class Project:
 
     def lint(self, path: Path) -> list[Diagnostic]:
         """What the checks of all rules together find in one file, and the examples of its rules, which are run."""
-        library, _, problems = self.library(path)
+        library, problems = self.library(path)
         if self._here(problems, path):
             return []
         own = [d for f in library.files if self.path_of(f.span.source.name) == path for d in f.declarations]
@@ -170,7 +170,7 @@ class Project:
     # ---- programs
 
     def _program(self, path: Path) -> Analysis:
-        library, _, _ = self.library(path)
+        library, _ = self.library(path)
         try:
             file = parse_gen(self.open.get(path, ""), str(path))
         except GenrwError as problem:
@@ -183,8 +183,8 @@ class Project:
 
     def elsewhere(self, path: Path, roots: Iterable[Path]) -> Iterator[tuple[Path, list[Occurrence]]]:
         """The names of all other texts: rule files, open programs, and programs in the editor's folders."""
-        library, trees, _ = self.library(path)
-        for tree in trees:
+        library, _ = self.library(path)
+        for tree in library.files:
             yield self.path_of(tree.span.source.name), list(rule_names(tree, library))
         programs = {p: None for root in roots for p in _programs(root)} | {
             p: None for p in self.open if p.suffix == PROGRAM

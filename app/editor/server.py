@@ -262,6 +262,8 @@ def _changes(server: Server) -> None:
             return None
         changes: dict[str, list[lsp.TextEdit]] = {}
         for other, found in server.places(path, name):
+            if found.is_sign:
+                continue
             place = _location(server, other, found.span)
             changes.setdefault(place.uri, []).append(lsp.TextEdit(place.range, found.prefix + new))
         return lsp.WorkspaceEdit(changes=changes)
@@ -282,7 +284,7 @@ def _may_be_renamed(server: Server, path: Path, name: Occurrence) -> bool:
     """Has a name places that can all be changed? Those of the shipped rules are not the editor's, unless open."""
     library = server.project.analysis(path).library
     kind = LET if name.kind == FUNCTION and name.name in library.scope.lets else name.kind
-    if kind not in RENAMED or "{" in _key(name, library)[1]:
+    if name.is_sign or kind not in RENAMED or "{" in _key(name, library)[1]:
         return False
     if kind in LOCAL:
         return True

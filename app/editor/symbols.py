@@ -93,6 +93,8 @@ def rule_names(file: RuleFile, library: Library) -> Iterator[Occurrence]:
             case DefineDecl():
                 yield from _term_function(declaration, library)
             case OpDecl():
+                if declaration.sign is not None:
+                    yield Occurrence(declaration.sign_span, OPERATOR, declaration.name, is_sign=True)
                 for definition in declaration.definitions:
                     yield from _side(definition.term, frozenset(), "", library)
                 yield from _calls(expressions(declaration))
@@ -251,7 +253,7 @@ def _operator(node: OpPattern, known: frozenset[str], scope: str, library: Libra
         yield Occurrence(head(node.op_span, node.op), VARIABLE, node.op, scope)
         return
     name = node.op if node.family is None else _family(node, library)
-    yield Occurrence(node.op_span, OPERATOR, name)
+    yield Occurrence(node.op_span, OPERATOR, name, is_sign=node.sign is not None)
 
 
 def _family(node: OpPattern, library: Library) -> str:

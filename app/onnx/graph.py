@@ -24,6 +24,9 @@ from genrw.engine.library.library import Library
 from genrw.engine.programs.array_files import of_type, type_text
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 
+DIALECT = "onnx"
+"""What rules call ONNX's operators."""
+
 _LITERAL_ELEMENTS = 64
 """Longer constants stand in files."""
 
@@ -65,7 +68,7 @@ def import_graph(
 def missing_operators(nodes: Sequence[onnx.NodeProto], library: Library) -> Counter[str]:
     """How often each operator stands in a graph that no declaration imports."""
     names = Counter(map(_operator, nodes))
-    return Counter({name: count for name, count in names.items() if name not in library.imports})
+    return Counter({name: count for name, count in names.items() if name not in library.dialects.get(DIALECT, {})})
 
 
 class _Importer(ImportHost):
@@ -80,7 +83,7 @@ class _Importer(ImportHost):
         self.graph, self.library, self.dims, self.values = model.graph, library, dims, values
         context = {"target": library.target(target), "schedule": EMPTY}
         opset = max((o.version for o in model.opset_import if o.domain in _DOMAINS), default=0)
-        self.translator = Translator(library, context, self, opset)
+        self.translator = Translator(library, DIALECT, context, self, opset)
         self.evaluator = Evaluator(library, context, precise=False)
         self.constant_op = library.boundary("constant").name
         self.known: dict[int, Values] = {}
@@ -96,7 +99,10 @@ class _Importer(ImportHost):
         nodes = _needed(self.graph)
         missing = missing_operators(nodes, self.library)
         if missing:
-            raise error(_missing_message(missing), remedy="declare them with `import` in a folder of rules")
+            raise error(
+                _missing_message(missing),
+                remedy=f"declare them with `import` below `dialect {DIALECT}` in a folder of rules",
+            )
         scope: dict[str, Node | None] = {"": None}
         self._parameters(scope)
         self._initializers(scope, nodes)

@@ -48,9 +48,10 @@ def import_model(
     model: onnx.ModelProto, library: Library, dims: Mapping[str, int], values: Mapping[str, Array], target: str
 ) -> Model:
     """A model that was read already; see `import_graph`."""
-    from genrw.onnx.graph import import_graph
+    from genrw.onnx.graph import DIALECT, import_graph
 
-    imported = import_graph(inlined(model, list(library.imports)), library, target, dims, values)
+    known = list(library.dialects.get(DIALECT, ()))
+    imported = import_graph(inlined(model, known), library, target, dims, values)
     context = {"target": library.target(target), "schedule": EMPTY}
     return Model(unit_text([Unit((imported.module,))], library, lambda _: context), imported)
 

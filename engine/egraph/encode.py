@@ -28,7 +28,7 @@ from genrw.engine.library.library import Library, Operator, family_affixes
 from genrw.engine.library.rewriting import copied_from, taken_over
 from genrw.engine.library.variants import Variant, leaves, rest_places
 from genrw.engine.library.variants import nodes as pattern_nodes
-from genrw.grammar.diagnostics import error
+from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.expr_tree import Const, Expr, Name
 from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, VarPattern
 from genrw.grammar.source import Span
@@ -367,7 +367,7 @@ class _Encoder:
             return self._family_of(node)
         found = self.library.find(node.op)
         if found is None:
-            raise error(f"unknown operator `{node.op}`", node.op_span, self.library.suggest(node.op))
+            raise GenrwError(self.library.unknown_operator(node.op, node.op_span))
         return found[0]
 
     def _bind_attributes(self, node: OpPattern, index: int) -> None:

@@ -30,16 +30,19 @@ _OWN_KINDS = {"tensor": Node, "graph": InnerGraph}
 
 
 class Translator:
-    """Applies a library's `import` declarations. `opset` is the version of the foreign operators."""
+    """Applies a library's `import` declarations of a dialect. `opset` is the version of the foreign operators."""
 
-    def __init__(self, library: Library, context: Mapping[str, Any], surroundings: ImportHost, opset: int = 0) -> None:
+    def __init__(
+        self, library: Library, dialect: str, context: Mapping[str, Any], surroundings: ImportHost, opset: int = 0
+    ) -> None:
         self.library, self.context, self.surroundings, self.opset = library, context, surroundings, opset
+        self.dialect, self._imports = dialect, library.dialects.get(dialect, {})
         self._compiled: dict[int, Evaluator] = {}
 
     def results(self, use: Use) -> list[Node]:
         """The values of a use's results; Unfit if no declaration takes it."""
-        reason = Unfit(f"there is no `{use.name}`", -1)
-        for declaration in self.library.imports.get(use.name, ()):
+        reason = Unfit(f"there is no `{self.dialect}.{use.name}`", -1)
+        for declaration in self._imports.get(use.name, ()):
             try:
                 return self._apply(declaration, use)
             except Unfit as misfit:
@@ -179,7 +182,7 @@ class Translator:
         if isinstance(template, OpPattern):
             if (graph := _graph(template, scope)) is not None:
                 return self._inner(graph, template, scope)
-            if template.op in self.library.imports and wanted is not None:
+            if template.op in self._imports and self.library.find(template.op) is None and wanted is not None:
                 return self._several(template, scope, wanted)
         return [self._node(self._build(template, scope))]
 

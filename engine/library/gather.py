@@ -15,6 +15,7 @@ from genrw.engine.library.instructions import Instruction, instruction_functions
 from genrw.engine.library.library import DEFAULT, NOWHERE, ExpressionScope, Library, Operator, Target
 from genrw.engine.library.monoids import monoid_functions, with_field
 from genrw.engine.library.rows import written_out_rows
+from genrw.engine.library.signs import operators_of_signs, with_operators
 from genrw.engine.library.variants import nodes
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Expr
@@ -53,12 +54,20 @@ def gathered_library(
     files: Iterable[RuleFile], before: Library | None = None
 ) -> tuple[Library, tuple[Diagnostic, ...]]:
     """The same as far as it goes, and what is wrong: of two declarations of a name the first counts."""
-    gatherer = _Gatherer(tuple(files))
+    gatherer = _Gatherer(tuple(files), before)
     library = gatherer.library(before)
     return library, tuple(gatherer.problems)
 
 
 _D = TypeVar("_D")
+
+
+def _known(before: Library | None, signs: Mapping[str, str]) -> dict[int, Declaration]:
+    """What declarations that were read before became then, by their ids: the same again where signs mean the same."""
+    if before is None or before.signs != signs:
+        return {}
+    pairs = zip(before.read, before.files, strict=True)
+    return {id(old): new for read, file in pairs for old, new in zip(read.declarations, file.declarations, strict=True)}
 
 
 def _attempted(make: Callable[[_D], _D], declaration: _D) -> _D:
@@ -85,16 +94,19 @@ def _spelled_out(rule: RuleDecl, library: Library) -> Sequence[RuleDecl]:
 class _Gatherer:
     """Collects declarations by kind and the problems met on the way."""
 
-    def __init__(self, files: tuple[RuleFile, ...]) -> None:
-        self.files = files
+    def __init__(self, files: tuple[RuleFile, ...], before: Library | None) -> None:
         self.problems: list[Diagnostic] = []
+        self.read = files
+        self.signs = operators_of_signs(files, self.problems)
+        self.files = with_operators(files, self.signs, _known(before, self.signs))
         self.kinds: dict[type, dict[str, Any]] = {}
-        self.imports: dict[str, tuple[ImportDecl, ...]] = {}
-        for file in files:
+        self.dialects: dict[str, dict[str, tuple[ImportDecl, ...]]] = {}
+        for file in self.files:
             scope = ExampleScope(self.problems)
             for declaration in map(scope.enter, file.declarations):
                 if isinstance(declaration, ImportDecl):
-                    self.imports[declaration.name] = (*self.imports.get(declaration.name, ()), declaration)
+                    imports = self.dialects.setdefault(declaration.dialect or "", {})
+                    imports[declaration.name] = (*imports.get(declaration.name, ()), declaration)
                 elif isinstance(declaration, RuleDecl):
                     self._add_rules(declaration)
                 elif not isinstance(declaration, OF_EXAMPLES):
@@ -125,8 +137,8 @@ class _Gatherer:
         return self.kinds.get(kind, {})
 
     def library(self, before: Library | None) -> Library:
-        if before is not None and not self.problems and _same_terms(self.files, before.files):
-            return self._with_rules(replace(before, files=self.files))
+        if before is not None and not self.problems and _same_terms(self.read, before.read):
+            return self._with_rules(replace(before, files=self.files, read=self.read))
         lets: dict[str, LetDecl] = self._of(LetDecl)
         monoids = {name: with_field(monoid) for name, monoid in self._of(MonoidDecl).items()}
         instructions: dict[str, Instruction] = {}
@@ -138,6 +150,8 @@ class _Gatherer:
         pipeline = next(iter(self._of(PipelineDecl).values()), None)
         library = Library(
             files=self.files,
+            read=self.read,
+            signs=self.signs,
             operators={op.name: op for op in operators if op.decl.family is None},
             families=tuple(op for op in operators if op.decl.family is not None),
             monoids=monoids,
@@ -147,7 +161,7 @@ class _Gatherer:
             classes={},
             stages=pipeline.stages if pipeline is not None else (),
             rules=(),
-            imports=self._imports(),
+            dialects=self._dialects(),
             defines=self._of(DefineDecl),
         )
         classes: dict[str, frozenset[str]] = {CONSTANTS: constant_operators(library)}
@@ -185,19 +199,24 @@ class _Gatherer:
         """The operators, with what their definitions say."""
         functions = TermFunctions(self._of(DefineDecl))
         declared: dict[str, OpDecl] = self._of(OpDecl)
+        foreign = {name: one[0].full_name for imports in self.dialects.values() for name, one in imports.items()}
         for name, define in functions.declared.items():
-            if name in declared or name in self.imports:
-                message = f"`{name}` is an operator, too"
+            if name in declared or name in foreign:
+                message = (
+                    f"`{name}` is an operator, too" if name in declared else f"`{foreign[name]}` is called so, too"
+                )
                 self.problems.append(Diagnostic(message, define.name_span, "rename the term function"))
         expanded = {name: _attempted(functions.operator, op) for name, op in declared.items()}
         derived = Derived(expanded, monoids)
         return [_attempted(derived.completed, op) for op in expanded.values()]
 
-    def _imports(self) -> dict[str, tuple[ImportDecl, ...]]:
+    def _dialects(self) -> dict[str, dict[str, tuple[ImportDecl, ...]]]:
         functions = TermFunctions(self._of(DefineDecl))
         return {
-            name: tuple(_attempted(functions.imported, one) for one in several)
-            for name, several in self.imports.items()
+            dialect: {
+                name: tuple(_attempted(functions.imported, one) for one in several) for name, several in imports.items()
+            }
+            for dialect, imports in self.dialects.items()
         }
 
     def _targets(self, scope: ExpressionScope) -> dict[str, Target]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property, partial
@@ -16,8 +16,9 @@ from genrw.engine.language.functions import Function
 from genrw.engine.library.context import EMPTY, Record
 from genrw.engine.library.instructions import Instruction
 from genrw.engine.library.rows import rules_among
-from genrw.grammar.diagnostics import GenrwError, error
+from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.expr_tree import Call, Const, Expr, IfElse, ListExpr, Name
+from genrw.grammar.precedence import SIGNS
 from genrw.grammar.rw_tree import (
     AttributeDecl,
     DefineDecl,
@@ -300,7 +301,9 @@ def _unscheduled(listing: Span, name: str) -> GenrwError:
 @dataclass(frozen=True, eq=False)
 class Library:
     """Everything that a set of `.rw` files declares. `foreign` names the operators and instructions that did not
-    come with genrw, `foreign_rules` the rules."""
+    come with genrw, `foreign_rules` the rules. `dialects` are the imports of each foreign language,
+    by name. `signs` says which operator is written with a sign; in `files` operators
+    stand in the place of signs, `read` are the files as they were read."""
 
     files: tuple[RuleFile, ...]
     operators: Mapping[str, Operator]
@@ -311,9 +314,11 @@ class Library:
     classes: Mapping[str, frozenset[str]]
     stages: tuple[str, ...]
     rules: tuple[RuleDecl, ...]
-    imports: Mapping[str, tuple[ImportDecl, ...]] = field(default_factory=dict)
+    dialects: Mapping[str, Mapping[str, tuple[ImportDecl, ...]]] = field(default_factory=dict)
     defines: Mapping[str, DefineDecl] = field(default_factory=dict)
     instructions: Mapping[str, Instruction] = field(default_factory=dict)
+    signs: Mapping[str, str] = field(default_factory=dict)
+    read: tuple[RuleFile, ...] = ()
     digest: str = ""
     foreign: frozenset[str] = frozenset()
     foreign_rules: frozenset[str] = frozenset()
@@ -323,6 +328,10 @@ class Library:
     def written_rules(self) -> tuple[RuleDecl, ...]:
         """The rules as their files have them: `rules` are spelled out."""
         return tuple(rule for file in self.files for rule in rules_among(file.declarations))
+
+    def imports_beside(self, declaration: ImportDecl) -> Mapping[str, tuple[ImportDecl, ...]]:
+        """The imports that a template of an import may use: those of its own dialect."""
+        return self.dialects.get(declaration.dialect or "", {})
 
     def shares_terms(self, other: Library) -> bool:
         """Do the libraries differ in nothing but their rules? So it is of one that another was taken over from."""
@@ -434,10 +443,17 @@ class Library:
             raise error("the rules declare no target", remedy="declare one: `target NAME`")
         return next((name for name, target in self.targets.items() if target.is_default), next(iter(self.targets)))
 
-    def suggest(self, name: str) -> str | None:
-        """A remedy that names a similar operator, or None."""
-        close = get_close_matches(name, self.names, n=1)
+    def suggest(self, name: str, others: Iterable[str] = ()) -> str | None:
+        """A remedy that names a similar operator, one of `others` among them, or None."""
+        close = get_close_matches(name, (*self.names, *others), n=1)
         return f"did you mean `{close[0]}`?" if close else None
+
+    def unknown_operator(self, name: str, span: Span, remedy: str | None = None) -> Diagnostic:
+        """What to say of a name, or of a sign between terms, that no operator has."""
+        if name not in SIGNS:
+            return Diagnostic(f"unknown operator `{name}`", span, remedy or self.suggest(name))
+        known = f"the signs are {' '.join(self.signs)}; call other operators by their names"
+        return Diagnostic(f"no operator is written `{name}`", span, known if self.signs else "call it by its name")
 
     @cached_property
     def kernel_operators(self) -> tuple[Operator, ...]:

@@ -64,8 +64,11 @@ def _malformed(library: Library) -> list[Finding]:
     def told() -> Iterator[Finding]:
         for rule in library.written_rules:
             yield from (Finding(MALFORMED, rule.name, diagnostic) for diagnostic in check_rules(library, [rule]))
-        for name, imports in library.imports.items():
-            yield from (Finding(MALFORMED, name, diagnostic) for diagnostic in check_imports(library, imports))
+        for imported in (
+            one for imports in library.dialects.values() for several in imports.values() for one in several
+        ):
+            for diagnostic in check_imports(library, [imported]):
+                yield Finding(MALFORMED, imported.full_name, diagnostic)
         checks = DeclarationChecks(library)
         for declared in (d for file in library.files for d in file.declarations):
             yield from (Finding(MALFORMED, declared.name, diagnostic) for diagnostic in checks.of(declared))

@@ -33,6 +33,9 @@ def _expanded(library: Library, functions: TermFunctions, declaration: ImportDec
 
 
 def _findings(library: Library, declaration: ImportDecl) -> Iterator[Diagnostic]:
+    if declaration.dialect is None:
+        remedy = "write `dialect NAME` above it: whose operator it is"
+        yield Diagnostic("the import belongs to no dialect", declaration.name_span, remedy)
     yield from check_names(library, declaration)
     repeat = declaration.repeat
     tensors = {i.name for i in declaration.inputs} | {a.name for a in declaration.attributes if a.type == "tensor"}
@@ -41,7 +44,7 @@ def _findings(library: Library, declaration: ImportDecl) -> Iterator[Diagnostic]
     for template in declaration.templates:
         for node in nodes(template):
             if node.op not in graphs:
-                yield from _operator(library, node)
+                yield from _operator(library, declaration, node)
         for leaf in leaves(template):
             if isinstance(leaf, VarPattern) and leaf.name not in tensors:
                 yield Diagnostic(f"`{leaf.name}` is no input", leaf.span)
@@ -67,21 +70,28 @@ def _lists(declaration: ImportDecl) -> Iterator[Diagnostic]:
             yield Diagnostic(message, step.span, "name the results one by one")
 
 
-def _operator(library: Library, node: OpPattern) -> Iterator[Diagnostic]:
-    """What is wrong with an operator that a template builds, or another import that it uses."""
-    if node.op in library.imports:
-        return
+def _operator(library: Library, declaration: ImportDecl, node: OpPattern) -> Iterator[Diagnostic]:
+    """What is wrong with an operator that a template builds, or another import of the dialect that it uses."""
+    beside = library.imports_beside(declaration)
     if node.family is None:
         operator = found[0] if (found := library.find(node.op)) is not None else None
     else:
         operator = next((f for f in library.families if family_affixes(f.name) == family_affixes(node.op)), None)
     if operator is None:
-        yield Diagnostic(f"unknown operator `{node.op}`", node.op_span, library.suggest(node.op))
+        if node.op not in beside:
+            remedy = _elsewhere(library, node.op) or library.suggest(node.op, beside)
+            yield library.unknown_operator(node.op, node.op_span, remedy)
         return
     for attribute in node.attributes:
         if attribute.name not in operator.attributes:
             names = ", ".join(operator.attributes) or "none"
             yield Diagnostic(f"`{node.op}` has no attribute `{attribute.name}`", attribute.span, f"it has {names}")
+
+
+def _elsewhere(library: Library, name: str) -> str | None:
+    """What to say of a name that only other dialects have."""
+    found = next((imports[name][0] for imports in library.dialects.values() if name in imports), None)
+    return f"`{found.full_name}` is of another dialect: templates use those of their own" if found is not None else None
 
 
 def _expressions(declaration: ImportDecl) -> Iterator[Expr]:

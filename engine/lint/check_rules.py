@@ -79,6 +79,13 @@ def check_term_function(library: Library, define: DefineDecl) -> list[Diagnostic
     return found
 
 
+def _no_operand(leaf: VarPattern, values: Collection[str]) -> Diagnostic:
+    """What to say of a name in a template that is none of an operand: of one of `values`, that braces are missing."""
+    if leaf.name in values:
+        return Diagnostic(f"`{leaf.name}` is no operand", leaf.span, f"write {{{leaf.name}}} for the constant")
+    return Diagnostic(f"`{leaf.name}` is not bound by the left side", leaf.span)
+
+
 class _RuleCheck:
     def __init__(self, library: Library, rule: RuleDecl) -> None:
         self.library, self.rule = library, rule
@@ -152,8 +159,7 @@ class _RuleCheck:
                 continue
             operator = self._operator(node)
             if operator is None:
-                remedy = self._no_class(node.op) or self.library.suggest(node.op)
-                yield Diagnostic(f"unknown operator `{node.op}`", node.op_span, remedy)
+                yield self.library.unknown_operator(node.op, node.op_span, self._no_class(node.op))
                 continue
             yield from self._operand_count(node, operator)
             yield from self._attributes(node, operator, left)
@@ -252,7 +258,7 @@ class _RuleCheck:
         known |= {n.binds for n in nodes(right) if n.binds is not None}
         for leaf in leaves(right):
             if isinstance(leaf, VarPattern) and leaf.name not in operands:
-                yield Diagnostic(f"`{leaf.name}` is not bound by the left side", leaf.span)
+                yield _no_operand(leaf, known - self.classes)
         for node in nodes(right):
             if node.family is not None and node.family not in known | self.library.monoids.keys():
                 remedy = did_you_mean(node.family, self.library.monoids) or "docs/operators.md lists the monoids"

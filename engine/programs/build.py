@@ -312,8 +312,7 @@ class _Builder:
             return [self.literal(instruction)]
         found = self.library.find(instruction.op)
         if found is None:
-            remedy = self.library.suggest(instruction.op)
-            raise error(f"unknown operator `{instruction.op}`", instruction.op_span, remedy)
+            raise GenrwError(self.library.unknown_operator(instruction.op, instruction.op_span))
         operands = [self.operand(o, scope) for o in instruction.operands]
         if any(o is None and isinstance(w, tree.Ref) for o, w in zip(operands, instruction.operands, strict=True)):
             return []

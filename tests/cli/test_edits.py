@@ -164,7 +164,7 @@ def test_what_fails_is_told_of_where_it_stands_now(tmp_path: Path, guard: str, n
     program, rules = tmp_path / "a.gen", tmp_path / "rules"
     program.write_text("x = @param:x -> float{64, 1000}\ns = reduce_sum[axes={1}](x)\n@return(s)\n")
     shutil.copytree(shipped_folder(), rules, ignore=lambda _, names: [n for n in names if n.startswith("__")])
-    rule = f"rule mine\n  imul(a, {{n}}) when {guard}\n  => imul(a, {{{number}}})\n"
+    rule = f"rule mine\n  a * {{n}} when {guard}\n  => a * {{{number}}}\n"
     first = f"stage final\n\nlet half(n) = n / 0\n\n{rule}"
     for text in (first, f"\n\n{first}", first.replace("\nrule", "\n# moved\nrule"), first):
         (rules / "mine.rw").write_text(text)

@@ -200,7 +200,7 @@ UNTOLD = """\
 stage final
 
 rule making
-  vector_read_if[..](x, i, c, f) => vector_read_if[..](x, imax(imul(i, 1), 7), c, f)
+  vector_read_if[..](x, i, c, f) => vector_read_if[..](x, imax(i * 1, 7), c, f)
 
 rule asking
   imax(i, 7) when i.type == "int64"

@@ -22,7 +22,7 @@ stage final
 /// The elements that lie elsewhere.
 rule elsewhere
   vector_read[size, stride, vector](x, base)
-  => vector_read[size=size, stride=stride, vector=vector](x, iadd(base, SHIFT))
+  => vector_read[size=size, stride=stride, vector=vector](x, base + SHIFT)
   when base.lo >= 0 and base.hi < 200
   replaces
 """

@@ -100,7 +100,14 @@ def _monoids(library: Library) -> str:
 def _operators(name: str, library: Library) -> str:
     """The operators that one of the shipped files declares."""
     declared = [d for d in _file(name, library).declarations if isinstance(d, OpDecl)]
-    return _table(["operator", "value"], [[f"`{_head(d)}`", _line(d.doc) + _made_of(d)] for d in declared])
+    return _table(
+        ["operator", "value"], [[f"`{_head(d)}`", _line(d.doc) + _written(d) + _made_of(d)] for d in declared]
+    )
+
+
+def _written(op: OpDecl) -> str:
+    """The sign that an operator is written with in terms, if it has one."""
+    return f" Written `{op.operands[0].name} {op.sign} {op.operands[1].name}`." if op.sign is not None else ""
 
 
 def _made_of(op: OpDecl) -> str:

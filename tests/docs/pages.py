@@ -35,6 +35,7 @@ from genrw.authoring.rulesets import load_library
 from genrw.engine.library.gather import OF_EXAMPLES
 from genrw.engine.library.library import Library
 from genrw.engine.library.rows import rules_among
+from genrw.engine.library.signs import with_operators
 from genrw.engine.lint.examples import run_example
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw import parse_rw, print_declaration
@@ -143,7 +144,8 @@ class Page:
         raise AssertionError("this does not fail")
 
     def _declarations(self, block: Block) -> None:
-        file = parse_rw(block.text, f"{self.name}:{block.line}")
+        read = parse_rw(block.text, f"{self.name}:{block.line}")
+        (file,) = with_operators([read], self.library.signs, {})
         everything = [d for f in self.library.files for d in f.declarations]
         shipped = {(type(d), d.name): d for d in everything}
         shipped |= {(type(d), d.name): d for d in file.declarations if isinstance(d, OF_EXAMPLES) and d in everything}

@@ -135,6 +135,62 @@ def test_references(editor: Editor) -> None:
     assert [start(f) for f in found] == [find(RULES, "half_of", 1)]
 
 
+SIGNED = """\
+stage final
+
+/// A sum of my own.
+op mine(a: index, b: index) -> index()
+  at nowhere
+  written a ^ b
+  means a + b
+
+rule signed
+  mine(i, {n}) ^ i
+  => i * {n + n} + i
+  example mine(local_id(), 2) ^ local_id() gives local_id() * 4 + local_id()
+"""
+
+
+def test_signs_between_terms(editor: Editor) -> None:
+    name = "rules/signed.rw"
+    editor.open(name, SIGNED)
+    told = editor.at("hover", name, *find(SIGNED, "^", 1))
+    assert "A sum of my own." in told["contents"]["value"]
+    assert start(told) == find(SIGNED, "^", 1)
+    assert "op imul(" in editor.at("hover", name, *find(SIGNED, "*"))["contents"]["value"]
+    (place,) = editor.at("definition", name, *find(SIGNED, "^", 2))
+    assert (place["uri"], start(place)) == (editor.uri(name), find(SIGNED, "mine"))
+    (place,) = editor.at("definition", name, *find(SIGNED, "*"))
+    assert place["uri"].endswith("/rules/ops/index.rw")
+    found = editor.at("references", name, *find(SIGNED, "mine"), context={"includeDeclaration": True})
+    assert sorted(map(start, found)) == sorted(
+        [find(SIGNED, "mine", n) for n in range(3)] + [find(SIGNED, "^", n) for n in range(3)]
+    )
+    changed = renamed(editor, name, find(SIGNED, "mine"), "own")
+    assert changed is not None
+    assert sorted(map(start, changed[editor.uri(name)])) == [find(SIGNED, "mine", n) for n in range(3)]
+    assert renamed(editor, name, find(SIGNED, "^", 1), "own") is None
+    (wrong,) = editor.change(name, SIGNED.replace("+ i", "| i"))
+    assert wrong["message"].startswith("no operator is written `|`\nhelp: the signs are ")
+    assert wrong["range"]["start"] == {"line": 10, "character": 17}
+    offered = editor.at("completion", name, 5, 2)["items"]
+    assert "written" in [item["label"] for item in offered]
+    editor.tell("textDocument/didClose", {"textDocument": {"uri": editor.uri(name)}})
+
+
+def test_dialects(editor: Editor) -> None:
+    name = "rules/dialects.rw"
+    text = "dialect mine\n\nimport Add(x, y) => sub(x, y)\n\ndialect \n"
+    editor.open(name, text.replace("\ndialect \n", ""))
+    (wrong,) = editor.change(name, text.replace("dialect mine\n\n", "").replace("dialect \n", ""))
+    assert wrong["message"].startswith("the import belongs to no dialect\nhelp: write `dialect NAME` above it")
+    assert start(wrong) == (0, 7)
+    editor.change(name, text)
+    offered = editor.at("completion", name, 4, 8)["items"]
+    assert "onnx" in [item["label"] for item in offered]
+    editor.tell("textDocument/didClose", {"textDocument": {"uri": editor.uri(name)}})
+
+
 def renamed(editor: Editor, name: str, place: tuple[int, int], new: str) -> dict[str, Any] | None:
     """What is changed in each text, or None."""
     edit = editor.at("rename", name, *place, newName=new)

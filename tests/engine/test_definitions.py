@@ -218,9 +218,9 @@ def test_an_attribute_names_the_member_of_a_family(tmp_path: Path, capsys: pytes
 
 
 def test_term_functions_in_imports_and_definitions(library: Library) -> None:
-    text = f"{TERMS}\nimport OwnSilu(x) => own_silu(x)\nop own_made(x: T) -> T where T: real\n  role pointwise\n  is own_silu(x)\n"
+    text = f"{TERMS}\ndialect own\nimport OwnSilu(x) => own_silu(x)\nop own_made(x: T) -> T where T: real\n  role pointwise\n  is own_silu(x)\n"
     whole = with_text(library, text)
-    assert whole.imports["OwnSilu"][0].results[0].op == "mul"
+    assert whole.dialects["own"]["OwnSilu"][0].results[0].op == "mul"
     assert whole.operator("own_made").decl.means is not None
 
 

@@ -100,7 +100,7 @@ def test_a_rule_of_ones_own_is_named_before_shipped_ones_that_made_more(
 ) -> None:
     """Each further index is taken apart by many rules of the last stage."""
     monkeypatch.setattr(stage, "Limits", lambda: Limits(nodes_per_kernel=3000))
-    rule = "rule further\n  store(z, i, v) when i.size == 0\n  => store(z, iadd(i, {1000}), v)\n  replaces\n"
+    rule = "rule further\n  store(z, i, v) when i.size == 0\n  => store(z, i + {1000}, v)\n  replaces\n"
     (tmp_path / "mine.rw").write_text(f"stage final\n\n{rule}")
     program = "x = @param:x -> float{64, 100}\ny = reduce_sum[axes={1}](x)\n@return(y)\n"
     with pytest.raises(GenrwError) as caught:

@@ -34,8 +34,8 @@ TAKEN = {
     "class as operator": "class root = {minus}\n",
     "entry of a target": "target far\n  lanes 32\n  half 16\n",
     "name of a target": 'target far\n  lanes 32\n  name "near"\n',
-    "input of an import": "import Far(half)\n  => minus(half)\n",
-    "attribute of an import": "import Far[opset: int = 1](x) when opset > 3\n  => minus(x)\n",
+    "input of an import": "dialect far\nimport Far(half)\n  => minus(half)\n",
+    "attribute of an import": "dialect far\nimport Far[opset: int = 1](x) when opset > 3\n  => minus(x)\n",
 }
 
 

@@ -188,7 +188,8 @@ _HEAD = """\
 # ONNX's tests
 
 ONNX comes with tests of single operators: models with inputs, and what has to come out. This page says which of them
-pass on the `host` device, with ONNX's tolerances. It is written by
+pass on the `host` device, with ONNX's tolerances. What ONNX's operators are here the
+[imports](languages.md#import) of its dialect say, in `rules/onnx/`. The page is written by
 
 ```bash
 python tests/onnx/node_tests.py

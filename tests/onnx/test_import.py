@@ -225,7 +225,7 @@ def test_a_declaration_of_ones_own(genrw: Command, tmp_path: Path) -> None:
     assert genrw("run", tmp_path / "m.onnx").status == 2
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "det.rw").write_text(
-        "let at(i, j) = [i, j]\n\n"
+        "dialect onnx\n\nlet at(i, j) = [i, j]\n\n"
         "import Det(x) when x.lens == [2, 2]\n"
         "  => sub(mul(At[i=0, j=0](x), At[i=1, j=1](x)), mul(At[i=0, j=1](x), At[i=1, j=0](x)))\n\n"
         "import At[i: int, j: int](x) => reshape[dims=[]](slice[axes=[0, 1], starts=at(i, j), ends=at(i + 1, j + 1)](x))\n"
@@ -248,7 +248,7 @@ def test_a_declaration_of_ones_own(genrw: Command, tmp_path: Path) -> None:
     ],
 )
 def test_bad_declarations(genrw: Command, tmp_path: Path, scaled_file: Path, declaration: str, said: str) -> None:
-    (tmp_path / "a.rw").write_text(declaration)
+    (tmp_path / "a.rw").write_text(f"dialect onnx\n\n{declaration}")
     result = genrw("run", scaled_file, "--dim", "N=1", "--rules", tmp_path)
     assert result.status == 2
     assert said in result.err

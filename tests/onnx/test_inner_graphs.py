@@ -142,6 +142,6 @@ def test_what_is_wrong_within_is_told(tmp_path: Path) -> None:
     node = helper.make_node("If", ["c"], ["i"], then_branch=body, else_branch=body)
     path = saved(tmp_path, [node], [value("i", [2, 5], TensorProto.INT64)], c=np.array(True))
     with pytest.raises(
-        GenrwError, match="`If` cannot be imported: its `NonZero` cannot be imported: there is no `NonZero`"
+        GenrwError, match=r"`If` cannot be imported: its `NonZero` cannot be imported: there is no `onnx\.NonZero`"
     ):
         genrw.load(path)

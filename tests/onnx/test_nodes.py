@@ -16,7 +16,7 @@ WITHOUT_TESTS = set((Path(__file__).parent / "without_tests.txt").read_text(enco
 
 def chosen() -> list[str]:
     """The first test of each operator that stands alone in one, and its shortest in several."""
-    imported = load_library().imports
+    imported = load_library().dialects["onnx"]
     found: dict[str, str] = {}
     for name, test in backend_tests().items():
         operators = {node.op_type for node in test.model.graph.node}
@@ -52,14 +52,14 @@ def test_node(outcomes: dict[str, Outcome], name: str) -> None:
 
 def test_every_declaration_has_a_test() -> None:
     tested = {node.op_type for name in chosen() for node in backend_tests()[name].model.graph.node}
-    assert set(load_library().imports) - tested == WITHOUT_TESTS
+    assert set(load_library().dialects["onnx"]) - tested == WITHOUT_TESTS
 
 
 def test_the_page_is_of_these_declarations() -> None:
     """Operators of whose tests some pass, by docs/onnx.md, are those that rules import."""
     rows = re.findall(r"^\| `(\w+)` \| (\d+) \| \d+ \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     passing = {operator for operator, count in rows if int(count)}
-    assert set(load_library().imports) - WITHOUT_TESTS <= passing
+    assert set(load_library().dialects["onnx"]) - WITHOUT_TESTS <= passing
 
 
 def test_a_wrong_result_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

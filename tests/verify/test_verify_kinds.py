@@ -19,6 +19,7 @@ from genrw.engine.ir.nodes import Module
 from genrw.engine.language.expr import fault
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import folds
+from genrw.engine.library.signs import with_operators
 from genrw.engine.lowering.options import Options as PipelineOptions
 from genrw.engine.verify import kernels
 from genrw.engine.verify.goals import Goals, monoid_kind
@@ -41,7 +42,8 @@ def edited(library: Library, name: str, before: str, after: str) -> tuple[Librar
     rule = next(r for r in library.rules if r.name == name)
     text = rule.span.text
     assert text.count(before) == 1
-    (mine,) = (d for d in parse_rw(f"stage {rule.stages[0]}\n\n{text.replace(before, after)}", "edited").declarations)
+    read = parse_rw(f"stage {rule.stages[0]}\n\n{text.replace(before, after)}", "edited")
+    ((mine,),) = (file.declarations for file in with_operators([read], library.signs, {}))
     assert isinstance(mine, RuleDecl)
     # what the file gives its examples stands beside the rule
     mine = replace(mine, examples=rule.examples)
