@@ -24,6 +24,8 @@ from genrw.grammar.rw_tree import (
     Definition,
     Example,
     FieldExpr,
+    FunctionDecl,
+    FunctionStep,
     Given,
     GivenDecl,
     ImportDecl,
@@ -401,7 +403,7 @@ class RwBuilder(ExprBuilder):
 
     def op(self, c: list[Any]) -> Draft:
         token, attributes, operands, result, where, *clauses = c
-        said = self._gather(clauses, ("requires", "is", "domain"))
+        said = self._gather(clauses, ("requires", "is", "function", "domain"))
         name, family, family_type = token.value, None, "monoid"
         if token.type == "FAMILY":
             prefix, family, type_, suffix = self._family(token)
@@ -422,6 +424,7 @@ class RwBuilder(ExprBuilder):
             "precedence": precedence,
         }
         fields["definitions"] = said.pop("is", ())
+        fields["functions"] = said.pop("function", ())
         return Draft(OpDecl, name, token, fields | said)
 
     def attributes(self, c: list[Any]) -> tuple[AttributeDecl, ...]:
@@ -466,6 +469,16 @@ class RwBuilder(ExprBuilder):
 
     def is_with(self, c: list[Any]) -> list[Any]:
         return c[1:]
+
+    def function(self, c: list[Any]) -> _Clause:
+        keyword, *steps, term, guard = c
+        last = guard or term
+        span = self.place(keyword) if last is None else self.place(keyword).to(last.span)
+        return _Clause(keyword, (FunctionDecl(tuple([s for s in steps if s is not None]), term, guard, span),))
+
+    def function_step(self, c: list[Any]) -> FunctionStep:
+        name, term = c
+        return FunctionStep(name.value, term, self.place(name).to(term.span))
 
     def define(self, c: list[Any]) -> Draft:
         name, attributes, operands, term = c
