@@ -133,7 +133,8 @@ class _Body:
         if found is None and term.family is None:
             raise error(f"unknown operator `{term.op}`", term.op_span, self.library.suggest(term.op))
         if found is None or found[0].role != "pointwise":
-            raise error(f"`{term.op}` is not pointwise, and a function computes one element", term.op_span)
+            message = f"`{term.op}` is not pointwise, and a function computes one element"
+            raise error(message, term.op_span, "take operators with role pointwise alone")
         return found[0]
 
     def _number(self, pattern: Pattern, operator: Operator, place: int, known: Sequence[Node | None]) -> Node:
