@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
+from zlib import crc32
 
 from genrw.codegen.hip.header import device_header
 from genrw.codegen.hip.identifiers import Names, identifier
@@ -41,13 +42,15 @@ def _said(name: str, value: Any) -> str:
     """An attribute as a part of a name."""
     if isinstance(value, bool):
         return name if value else f"no_{name}"
-    word = str(value).replace("-", "m").replace(".", "p").replace("+", "")
-    return word if isinstance(value, str) else f"{name}_{word}"
+    if isinstance(value, int | float):
+        return f"{name}_{value}".replace("-", "m").replace(".", "p").replace("+", "")
+    word = re.sub(r"\W+", "_", str(value))
+    return word if word == value else f"{name}_{word}_{crc32(str(value).encode()):x}"
 
 
 @cache
 def _words_of_the_header() -> frozenset[str]:
-    return frozenset(re.findall(r"\w+", device_header()))
+    return frozenset(re.findall(r"\w+", re.sub(r"//[^\n]*", "", device_header())))
 
 
 def _is_of_the_header(name: str) -> bool:
