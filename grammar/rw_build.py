@@ -25,6 +25,8 @@ from genrw.grammar.rw_tree import (
     Definition,
     Example,
     FieldExpr,
+    FunctionDecl,
+    FunctionStep,
     Given,
     GivenDecl,
     ImportDecl,
@@ -433,7 +435,7 @@ class RwBuilder(ExprBuilder):
 
     def op(self, c: list[Any]) -> Draft:
         token, attributes, operands, result, where, *clauses = c
-        said = self._gather(clauses, ("requires", "is", "domain"))
+        said = self._gather(clauses, ("requires", "is", "function", "domain"))
         self._check_written(token, attributes or (), operands or (), said.get("written"))
         name, family, family_type = token.value, None, "monoid"
         if token.type == "FAMILY":
@@ -458,6 +460,7 @@ class RwBuilder(ExprBuilder):
         if "written" in said:
             sign = said.pop("written")[1]
             fields |= {"sign": sign_text(sign), "sign_span": self.place(sign)}
+        fields["functions"] = said.pop("function", ())
         return Draft(OpDecl, name, token, fields | said)
 
     def attributes(self, c: list[Any]) -> tuple[AttributeDecl, ...]:
@@ -528,6 +531,16 @@ class RwBuilder(ExprBuilder):
 
     def is_with(self, c: list[Any]) -> list[Any]:
         return c[1:]
+
+    def function(self, c: list[Any]) -> _Clause:
+        keyword, *steps, term, guard = c
+        last = guard or term
+        span = self.place(keyword) if last is None else self.place(keyword).to(last.span)
+        return _Clause(keyword, (FunctionDecl(tuple([s for s in steps if s is not None]), term, guard, span),))
+
+    def function_step(self, c: list[Any]) -> FunctionStep:
+        name, term = c
+        return FunctionStep(name.value, term, self.place(name).to(term.span))
 
     def define(self, c: list[Any]) -> Draft:
         name, attributes, operands, term = c

@@ -106,7 +106,7 @@ class Cutter:
 
 CLAUSES = {
     "rule": "when with for contract replaces alternative given example counterexample",
-    "op": "role written at commutative injective requires is means emit device stuck called cost terms domain lo hi pow2",
+    "op": "role written at commutative injective requires is function within means emit device stuck called cost terms domain lo hi pow2",
     "import": "when with repeat",
     "monoid": "carry element identity combine finish result accumulate domain",
 }

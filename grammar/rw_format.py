@@ -21,7 +21,7 @@ _CLAUSES = {
 """What begins a line of its own, by the word that begins the declaration."""
 _MAY_BEGIN = {
     "rule": frozenset({"when", "gives"}),
-    "op": frozenset({"when", "with"}),
+    "op": frozenset({"when", "with", "gives"}),
     "import": frozenset({"when", "=>", "with", "repeat"}),
 }
 """What does so where the author began a line with it."""

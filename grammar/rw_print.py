@@ -20,6 +20,7 @@ from genrw.grammar.rw_tree import (
     DefineDecl,
     Example,
     FieldExpr,
+    FunctionDecl,
     Given,
     GivenDecl,
     ImportDecl,
@@ -243,7 +244,10 @@ def _op(op: OpDecl) -> Iterator[str]:
         guard = "" if definition.guard is None else f" when {print_expr(definition.guard)}"
         yield f"  is {print_pattern(definition.term)}{guard}"
         yield from _bindings("with", "=", definition.with_)
+    for function in op.functions:
+        yield from _function(function)
     yield from _expression("means", op.means)
+    yield from _expression("within", op.within)
     if op.called is not None:
         yield f"  called {_show_text(op.called)}"
     if op.stuck is not None:
@@ -259,6 +263,15 @@ def _op(op: OpDecl) -> Iterator[str]:
     yield from _expression("lo", op.lo)
     yield from _expression("hi", op.hi)
     yield from _expression("pow2", op.pow2)
+
+
+def _function(function: FunctionDecl) -> Iterator[str]:
+    guard = "" if function.guard is None else f" when {print_expr(function.guard)}"
+    if function.term is None:
+        yield "  function"
+        return
+    yield from _listed("  function ", [f"{s.name} = {print_pattern(s.term)}" for s in function.steps], ",")
+    yield f"  {'gives' if function.steps else 'function'} {print_pattern(function.term)}{guard}"
 
 
 def _signature(op: OpDecl) -> str:

@@ -67,6 +67,26 @@ class Definition:
 
 
 @dataclass(frozen=True)
+class FunctionStep:
+    """`name = TERM`: a part of a function that has a name."""
+
+    name: str
+    term: Pattern
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class FunctionDecl:
+    """`function STEPS gives TERM when GUARD`: what kernels call for an operator, where the guard holds. Without a `term`,
+    it is that of the operator's definition."""
+
+    steps: tuple[FunctionStep, ...] = ()
+    term: Pattern | None = None
+    guard: Expr | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class OpDecl(Declared):
     """An operator. `stuck` is what to say when no rule lowers it; `called` names its values in printed
     kernels, with `{attribute}` holes. `terms` are what its cost is made of, by name. `sign` is what stands between its
@@ -90,7 +110,9 @@ class OpDecl(Declared):
     injective: bool = False
     requires: tuple[Requirement, ...] = ()
     definitions: tuple[Definition, ...] = ()
+    functions: tuple[FunctionDecl, ...] = ()
     means: Expr | None = None
+    within: Expr | None = None
     emit: str | None = None
     precedence: str | None = None
     device: str | None = None

@@ -1,4 +1,4 @@
-"""`genrw rules verify`: do rules and monoids hold? Each is looked at in a process of its own, within limits of time and memory."""
+"""`genrw rules verify`: do rules, monoids and functions of operators hold? Each is looked at in a process of its own, within limits of time and memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from genrw.authoring.rulesets import load_library, own_declarations
 from genrw.engine.library.library import Library
 from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, Options, Subject, Verdict, verify
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
-from genrw.grammar.rw_tree import MonoidDecl
+from genrw.grammar.rw_tree import MonoidDecl, OpDecl, RuleDecl
 from genrw.terminal import progress, write, write_diagnostics
 
 _MEGABYTE = 1 << 20
@@ -24,7 +24,7 @@ _MEGABYTE = 1 << 20
 
 @dataclass(frozen=True)
 class Request:
-    """What to verify and how: rules and monoids by name, folders of rules, limits for each rule in seconds and megabytes."""
+    """What to verify and how: rules, monoids and operators by name, folders of rules, limits for each rule in seconds and megabytes."""
 
     names: tuple[str, ...] = ()
     folders: tuple[str | Path, ...] = ()
@@ -36,7 +36,7 @@ class Request:
 
 
 def verify_rules(request: Request) -> int:
-    """Verify rules and monoids and print what was found; 1 if one is refuted or left open. GenrwError for bad files or
+    """Verify rules, monoids and operators and print what was found; 1 if one is refuted or left open. GenrwError for bad files or
     names."""
     library = load_library(request.folders, shipped=request.shipped)
     rules = chosen(library, request)
@@ -57,7 +57,7 @@ def verify_rules(request: Request) -> int:
 
 
 def chosen(library: Library, request: Request) -> list[Subject]:
-    """The rules and monoids by name; without names those of the folders, and without folders all."""
+    """The rules, monoids and operators by name; without names those of the folders, and without folders all."""
     known = _subjects(library)
     unknown = [name for name in request.names if not any(name == subject.name for subject in known)]
     if unknown:
@@ -72,23 +72,29 @@ def chosen(library: Library, request: Request) -> list[Subject]:
 def _of_folders(library: Library) -> list[Subject]:
     """What is not shipped."""
     declared = own_declarations(library)
-    own, monoids = {id(d) for d in declared}, {d.name for d in declared if isinstance(d, MonoidDecl)}
-    return [s for s in _subjects(library) if (s.name in monoids if isinstance(s, MonoidDecl) else id(s) in own)]
+    own = {id(d) for d in declared if isinstance(d, RuleDecl)}
+    others = {(type(d), d.name) for d in declared if isinstance(d, MonoidDecl | OpDecl)}
+    return [s for s in _subjects(library) if id(s) in own or (type(s), s.name) in others]
 
 
 def _unknown(library: Library) -> frozenset[str]:
     """The names of rules that are not shipped."""
-    return frozenset(s.name for s in _of_folders(library) if not isinstance(s, MonoidDecl))
+    return frozenset(s.name for s in _of_folders(library) if isinstance(s, RuleDecl))
 
 
 def _subjects(library: Library) -> list[Subject]:
-    """All that can be verified."""
-    return [*library.rules, *library.monoids.values()]
+    """All that can be verified: of operators, those that have functions."""
+    functions = [op.decl for op in library.operators.values() if op.decl.functions]
+    return [*library.rules, *library.monoids.values(), *functions]
 
 
-def _key(subject: Subject) -> tuple[bool, str]:
+def _key(subject: Subject) -> tuple[str, str]:
     """What tells subjects apart: a rule and a monoid may have one name."""
-    return isinstance(subject, MonoidDecl), subject.name
+    return _kind(subject), subject.name
+
+
+def _kind(subject: Subject) -> str:
+    return "monoid" if isinstance(subject, MonoidDecl) else "operator" if isinstance(subject, OpDecl) else "rule"
 
 
 # ---- processes
@@ -105,7 +111,7 @@ class _Worker:
 
 
 def verdicts_of(rules: Sequence[Subject], request: Request) -> Iterator[Verdict]:
-    """The verdicts on rules and monoids as they come, from as many processes as there are processors."""
+    """The verdicts on subjects as they come, from as many processes as there are processors."""
     waiting = list(reversed(rules))
     workers = [_begun(request) for _ in range(min(len(rules), os.cpu_count() or 1))]
     try:
@@ -240,8 +246,8 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     counts = {status: sum(v.status == status for v in verdicts) for status in (PROVEN, BOUNDED, TRIED, REFUTED, OPEN)}
     instances = sum(v.instances for v in verdicts)
     told = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-    monoids = sum(isinstance(v.rule, MonoidDecl) for v in verdicts)
-    subjects = ((len(verdicts) - monoids, "rule"), (monoids, "monoid"))
+    kinds = [_kind(v.rule) for v in verdicts]
+    subjects = [(kinds.count(word), word) for word in ("rule", "monoid", "operator")]
     rules = ", ".join(f"{n} {word}{'' if n == 1 else 's'}" for n, word in subjects if n) or "0 rules"
     return f"{rules}: {told or 'none'}; {instances} instances compared"
 
@@ -250,7 +256,7 @@ def entry(verdict: Verdict) -> dict[str, Any]:
     """A verdict for other tools."""
     span, problem = verdict.rule.name_span, verdict.problem
     return {
-        "kind": "monoid" if isinstance(verdict.rule, MonoidDecl) else "rule",
+        "kind": _kind(verdict.rule),
         "rule": verdict.rule.name,
         "file": span.source.name,
         "line": span.line,

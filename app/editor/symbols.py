@@ -21,6 +21,7 @@ from genrw.editor.occurrence import (
     Occurrence,
     head,
 )
+from genrw.engine.library.definitions import terms_of
 from genrw.engine.library.library import Library
 from genrw.engine.library.variants import leaves, nodes
 from genrw.engine.lint.walks import expressions
@@ -95,8 +96,8 @@ def rule_names(file: RuleFile, library: Library) -> Iterator[Occurrence]:
             case OpDecl():
                 if declaration.sign is not None:
                     yield Occurrence(declaration.sign_span, OPERATOR, declaration.name, is_sign=True)
-                for definition in declaration.definitions:
-                    yield from _side(definition.term, frozenset(), "", library)
+                for term in terms_of(declaration):
+                    yield from _side(term, frozenset(), "", library)
                 yield from _calls(expressions(declaration))
             case _:
                 yield from _calls(expressions(declaration))

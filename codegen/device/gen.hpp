@@ -1986,6 +1986,35 @@ GEN_DEVICE double rsqrt(double x) { return 1 / sqrt(x); }
 
 #undef GEN_FUNCTION
 #endif
+
+/// 2 to the power of x, within 3e-7 of it; what is below the normal numbers may be 0.
+GEN_DEVICE float exp2_near(float x)
+{
+#if GEN_NVIDIA
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#elif GEN_AMD
+    return __builtin_amdgcn_exp2f(x);
+#else
+    return exp2(x);
+#endif
+}
+
+/// One over x, within 1.2e-7 of it; x or the result may be taken for 0 below the normal numbers.
+GEN_DEVICE float recip_near(float x)
+{
+#if GEN_NVIDIA
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#elif GEN_AMD
+    return __builtin_amdgcn_rcpf(x);
+#else
+    return 1.0f / x;
+#endif
+}
+
 #undef GEN_BUILTIN
 #undef GEN_LIBRARY
 
@@ -3883,14 +3912,6 @@ GEN_DEVICE float level_of(float most)
 #if GEN_NVIDIA && __CUDA_ARCH__ >= 900
 namespace detail {
 
-// 2 to the power of x, within 2e-7 of it.
-GEN_DEVICE float power_of_2(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
 // Folds a value of each of the lanes whose numbers differ in some bits.
 template <int Bits, class F>
 GEN_DEVICE float fold_beside(float x, F combine)
@@ -3937,7 +3958,7 @@ GEN_DEVICE typename detail::weighted<X, Down, Across>::state softmax_product(
         const float before = begun ? most[r] : -infinity<float>();
         most[r] = fmaxf(next[r], before);
         next[r] = detail::level_of(most[r]);
-        scale[r] = detail::power_of_2((before - next[r]) * factor);
+        scale[r] = exp2_near((before - next[r]) * factor);
         total[r] *= scale[r];
         next[r] *= factor;
     }
@@ -3945,7 +3966,7 @@ GEN_DEVICE typename detail::weighted<X, Down, Across>::state softmax_product(
     GEN_UNROLL
     for (int i = 0; i < N; i++) {
         const int r = i / each * Y::sum_rows + Y::row_of_sum(i % Y::sums);
-        const float power = detail::power_of_2(__fmaf_rn(scores[i], factor, -next[r]));
+        const float power = exp2_near(__fmaf_rn(scores[i], factor, -next[r]));
         total[r] += power;
         powers[i] = convert<typename X::operand>(power);
     }

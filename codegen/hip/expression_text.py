@@ -7,6 +7,7 @@ from functools import reduce
 from typing import Any
 
 from genrw.codegen.hip.monoid_text import cpp_type, struct_name
+from genrw.codegen.hip.names import function_name
 from genrw.codegen.hip.trust import Vetting
 from genrw.codegen.kernel_ir.expressions import monoid_of
 from genrw.codegen.kernel_ir.kernel import (
@@ -16,6 +17,7 @@ from genrw.codegen.kernel_ir.kernel import (
     Divided,
     Expression,
     Folded,
+    Function,
     Kernel,
     LaterStep,
     Made,
@@ -88,6 +90,10 @@ class ExpressionText:
     def renamed(self, names: Mapping[Variable, str]) -> ExpressionText:
         """The same, with other names for some variables. What operators say was looked at under the first names."""
         return ExpressionText(self.kernel, self.library, self.target, {**self.names, **names})
+
+    def within(self, names: Mapping[Variable, str], allowed: frozenset[str]) -> ExpressionText:
+        """The same in a function, whose variables have these names."""
+        return ExpressionText(self.kernel, self.library, self.target, names, self.vetting, allowed)
 
     def type_text(self, type_: ValueType, element: bool = False) -> str:
         """The C++ type of a variable, or of an `element` of it."""
@@ -180,6 +186,9 @@ class ExpressionText:
         node = apply.node
         self.computed.append(node)
         operator = self.library.operator(node.op)
+        function = self.kernel.function_of(node)
+        if function is not None:
+            return self._called(function, apply)
         if operator.decl.emit is None:
             return self._from_meaning(operator, apply)
         # Text that binds like an atom is a call or a subscript, whose operands need no parentheses.
@@ -231,6 +240,17 @@ class ExpressionText:
             return self.operand(operand, outer)
         text = self.operand(operand, "cond")
         return Text(f"{compute}({text})", "atom", text.about)
+
+    def _called(self, function: Function, apply: Apply) -> Text:
+        """A call of a function, which takes half and bf16 as float."""
+        name = function_name(function.operator, function.attributes, self.library)
+        operands = []
+        for operand, node in zip(apply.operands, apply.node.operands, strict=True):
+            text, compute = self.operand(operand, "cond"), _compute_type(node.type)
+            operands.append(text if compute is None else f"{compute}({text})")
+        call = f"gen::{name}({', '.join(operands)})"
+        dtype = apply.node.type.dtype
+        return Text(call if dtype == function.dtype else f"{cpp_type(dtype)}({call})", "atom")
 
     def _from_meaning(self, operator: Operator, apply: Apply) -> Text:
         """A pointwise operator's `means` as C++."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from genrw.codegen.hip.expression_text import monoid_name
@@ -10,7 +10,19 @@ from genrw.codegen.hip.instruction_text import instruction_struct, multiplied
 from genrw.codegen.hip.monoid_text import monoid_struct
 from genrw.codegen.hip.trust import Vetting
 from genrw.codegen.kernel_ir.expressions import monoid_of
-from genrw.codegen.kernel_ir.kernel import Apply, Expression, Folded, Kernel, Monoid, Start, walk
+from genrw.codegen.kernel_ir.kernel import (
+    Apply,
+    Expression,
+    Folded,
+    Function,
+    FunctionKey,
+    Kernel,
+    Monoid,
+    Start,
+    Statement,
+    function_key,
+    walk,
+)
 from genrw.engine.ir.nodes import Node
 from genrw.engine.library.library import Library
 
@@ -24,15 +36,13 @@ class Heading:
     instructions: dict[str, str] = field(default_factory=dict)
 
 
-def heading_of(kernel: Kernel, library: Library, vetting: Vetting | None) -> Heading:
-    """What a kernel needs before it, in the order in which its statements do; `vetting` looks at each text, if it is given."""
-    writer = _Writer(library, vetting)
-    for statement in walk(kernel.body):
-        if isinstance(statement, Start):
-            writer.monoid(statement.monoid)
-        for expression in statement.expressions:
-            for node in _computed(expression):
-                writer.operator(node)
+def heading_of(
+    kernel: Kernel, library: Library, vetting: Vetting | None, text_of: Callable[[Function], str]
+) -> Heading:
+    """What a kernel needs before it, in the order in which its statements do; `vetting` looks at each text, if it is given,
+    `text_of` prints a function."""
+    writer = _Writer(kernel, library, vetting, text_of)
+    writer.statements(kernel.body)
     return writer.heading
 
 
@@ -45,11 +55,26 @@ def _computed(expression: Expression) -> Iterator[Node]:
 
 
 class _Writer:
-    def __init__(self, library: Library, vetting: Vetting | None) -> None:
-        self.library, self.vetting = library, vetting
+    def __init__(
+        self, kernel: Kernel, library: Library, vetting: Vetting | None, text_of: Callable[[Function], str]
+    ) -> None:
+        self.kernel, self.library, self.vetting, self.text_of = kernel, library, vetting, text_of
         self.heading = Heading()
+        self.functions: set[FunctionKey] = set()
+
+    def statements(self, body: tuple[Statement, ...]) -> None:
+        for statement in walk(body):
+            if isinstance(statement, Start):
+                self.monoid(statement.monoid)
+            for expression in statement.expressions:
+                for node in _computed(expression):
+                    self.operator(node)
 
     def operator(self, node: Node) -> None:
+        function = self.kernel.function_of(node)
+        if function is not None:
+            self._function(function, function_key(node))
+            return
         operator = self.library.operator(node.op)
         if operator.decl.device is not None:
             if self.vetting is not None:
@@ -63,6 +88,14 @@ class _Writer:
                 self.monoid(monoid_of(node, self.library))
             elif kind == "instruction":
                 self._instruction(value)
+
+    def _function(self, function: Function, key: FunctionKey) -> None:
+        """A function, behind what it needs itself."""
+        if key not in self.functions:
+            self.functions.add(key)
+            self.statements(function.body)
+            text = self.text_of(function)
+            self.heading.devices.setdefault(text, text)
 
     def monoid(self, monoid: Monoid) -> None:
         name = monoid_name(monoid)

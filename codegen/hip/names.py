@@ -1,15 +1,19 @@
-"""Which names a library's texts take from printed kernels, and what kernels are called."""
+"""Which names a library's texts take from printed kernels, and what kernels and their functions are called."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
+from typing import Any
+from zlib import crc32
 
-from genrw.codegen.hip.identifiers import Names
+from genrw.codegen.hip.header import device_header
+from genrw.codegen.hip.identifiers import Names, identifier
 from genrw.codegen.hip.monoid_text import struct_name
 from genrw.codegen.kernel_ir.kernel import Kernel, Scope, Variable
 from genrw.engine.ir.dtypes import DTYPES
-from genrw.engine.ir.nodes import Module
+from genrw.engine.ir.nodes import Attributes, Module
 from genrw.engine.library.library import Library, Operator
 
 _HOLE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
@@ -22,6 +26,35 @@ def kernel_names(modules: Iterable[Module], library: Library) -> list[str]:
     """Distinct names for the kernels of modules."""
     names = Names(global_words(library))
     return [names.of_all(module.name, "kernel", "_") for module in modules]
+
+
+def function_name(operator: str, attributes: Attributes, library: Library) -> str:
+    """What kernels call a function: the operator's name, and each attribute that is not its default."""
+    declared = library.operator(operator)
+    said = [_said(name, value) for name, value in attributes if not declared.has_default(name, value, {})]
+    name = identifier("_".join([operator, *said]), "function")
+    while _is_of_the_header(name) or (said and name in library.operators):
+        name = f"{name}_"
+    return name
+
+
+def _said(name: str, value: Any) -> str:
+    """An attribute as a part of a name."""
+    if isinstance(value, bool):
+        return name if value else f"no_{name}"
+    if isinstance(value, int | float):
+        return f"{name}_{value}".replace("-", "m").replace(".", "p").replace("+", "")
+    word = re.sub(r"\W+", "_", str(value))
+    return word if word == value else f"{name}_{word}_{crc32(str(value).encode()):x}"
+
+
+@cache
+def _words_of_the_header() -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", re.sub(r"//[^\n]*", "", device_header())))
+
+
+def _is_of_the_header(name: str) -> bool:
+    return name in _words_of_the_header()
 
 
 def global_words(library: Library) -> set[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import jinja2
 
 from genrw.codegen.hip.expression_text import ExpressionText
+from genrw.codegen.hip.function_text import function_text
 from genrw.codegen.hip.heading import heading_of
 from genrw.codegen.hip.host_lane_loops import lane_loops
 from genrw.codegen.hip.identifiers import KEPT, Names
@@ -105,10 +106,10 @@ class _Printer:
         self.library, self.name = library, name
         self.abilities = context["target"].values
         self.declarable = int(context["target"].member("lds_bytes")) if self._can("dynamic_lds") else 0
-        # Before values are written into their users, for each has its operator's texts in the order of the program.
-        self.heading = heading_of(kernel, library, vetting)
         self.names, allowed = self._names(kernel)
         self.expressions = ExpressionText(kernel, library, self.abilities, self.names, vetting, allowed)
+        # Before values are written into their users, for each has its operator's texts in the order of the program.
+        self.heading = heading_of(kernel, library, vetting, lambda f: function_text(f, self.expressions, library))
         self.kernel = inlined(kernel, lambda e: len(self.expressions.text(e)) <= _LONGEST_INLINE)
         self.expressions.computed.clear()
 

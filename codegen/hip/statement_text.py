@@ -18,6 +18,7 @@ from genrw.codegen.kernel_ir.kernel import (
     Let,
     Loop,
     Move,
+    Return,
     Spill,
     Start,
     Statement,
@@ -78,6 +79,8 @@ class StatementText:
                 text = self._text(value)
                 self.expressions.computed.clear()
                 yield self._line(depth, f"{self._name(variable)} = {text};")
+            case Return(value):
+                yield self._line(depth, f"return {self._text(value)};")
             case Effect() | Allocate():
                 yield self._line(depth, self.effect(statement))
             case Loop():

@@ -13,6 +13,7 @@ from math import inf, prod
 from typing import Any
 
 from genrw.codegen.kernel_ir.expressions import Expressions, adds_itself, monoid_of
+from genrw.codegen.kernel_ir.functions import functions_of
 from genrw.codegen.kernel_ir.keeping import is_kept, may_inline
 from genrw.codegen.kernel_ir.kernel import (
     Accumulate,
@@ -97,6 +98,7 @@ def build_kernel(module: Module, library: Library, context: Mapping[str, Any]) -
         int(context["target"].member("wave_size")),
         resident,
         tuple(dict.fromkeys(p.node.op for p in placement.nodes)),
+        functions_of((p.node for p in placement.nodes), library, context),
         ranges,
         stands_for,
     )

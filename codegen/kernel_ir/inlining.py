@@ -12,6 +12,7 @@ from genrw.codegen.kernel_ir.kernel import (
     Apart,
     Apply,
     Expression,
+    Function,
     IfStep,
     IfWithin,
     Inline,
@@ -28,6 +29,11 @@ from genrw.codegen.kernel_ir.kernel import (
 def inlined(kernel: Kernel, fits: Callable[[Expression], bool]) -> Kernel:
     """The kernel without the variables whose values may stand in their users, and fit."""
     return replace(kernel, body=_Inlining(fits).body(kernel.body))
+
+
+def inlined_body(function: Function, fits: Callable[[Expression], bool]) -> tuple[Statement, ...]:
+    """The same of a function's statements."""
+    return _Inlining(fits).body(function.body)
 
 
 class _Inlining:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Self
 
-from genrw.engine.ir.nodes import Node
+from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.ir.nodes import Attributes, Node
 
 
 @dataclass(frozen=True)
@@ -390,6 +391,11 @@ class Allocate(_OfOneValue):
     buffer: Buffer
 
 
+@dataclass(frozen=True, eq=False)
+class Return(_OfOneValue):
+    """Ends a function with its value."""
+
+
 class Walk(Enum):
     """What a loop goes over: the steps of a pass over a row; the first steps, before a loop that works ahead; the elements of
     a lane's share."""
@@ -510,6 +516,31 @@ def in_turns(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
     return tuple(s for one in body for s in (one.in_turns if isinstance(one, Apart) else (one,)))
 
 
+# ---- functions
+
+
+FunctionKey = tuple[str, str, tuple[str, ...]]
+"""What tells functions apart: the operator, its attributes, and the types in which the operands are computed with."""
+
+
+def function_key(node: Node) -> FunctionKey:
+    """The key of the function that computes a node."""
+    return node.op, repr(node.attributes), tuple(DTYPES[o.type.dtype].compute for o in node.operands)
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """What computes one element of an operator's result, of one element of each operand. `variables` are all of them, the
+    `parameters` first, in the order in which they get their names; `dtype` is that of the result."""
+
+    operator: str
+    attributes: Attributes
+    parameters: tuple[Variable, ...]
+    variables: tuple[Variable, ...]
+    body: tuple[Statement, ...]
+    dtype: str
+
+
 # ---- kernels
 
 
@@ -557,6 +588,7 @@ class Table:
 class Kernel:
     """A kernel. `variables` are all of them, in the order in which they get their names, also those that a pass did without;
     `ranges` the bounds of indices by the identities of their nodes; `operators` the names of the operators it is made of.
+    `functions` are those that its expressions call, each behind those that it calls itself.
     `resident` workgroups a unit is to have room for, any number if it is 0. `stands_for` has, by the identities of nodes that are not
     the module's, the ones that are."""
 
@@ -572,8 +604,14 @@ class Kernel:
     wave: int
     resident: int
     operators: tuple[str, ...]
+    functions: Mapping[FunctionKey, Function]
     ranges: Mapping[int, Mapping[str, int]] = field(repr=False)
     stands_for: Mapping[int, Node] = field(repr=False)
+
+    def function_of(self, node: Node) -> Function | None:
+        """The function that computes a node, if one does."""
+        named = any(operator == node.op for operator, _, _ in self.functions)
+        return self.functions.get(function_key(node)) if named else None
 
     @property
     def launched(self) -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from genrw.codegen.kernel_ir.build import build_kernel
-from genrw.codegen.kernel_ir.inlining import inlined
+from genrw.codegen.kernel_ir.inlining import inlined, inlined_body
 from genrw.codegen.kernel_ir.kernel import (
     Accumulate,
     Allocate,
@@ -19,6 +20,7 @@ from genrw.codegen.kernel_ir.kernel import (
     Effect,
     Expression,
     Folded,
+    Function,
     IfStep,
     IfWithin,
     Kernel,
@@ -28,6 +30,7 @@ from genrw.codegen.kernel_ir.kernel import (
     Made,
     Meeting,
     Move,
+    Return,
     Start,
     Statement,
     Step,
@@ -39,6 +42,7 @@ from genrw.codegen.kernel_ir.kernel import (
     Walk,
     Weighted,
 )
+from genrw.engine.ir.nodes import Attributes
 from genrw.engine.lowering.program import StagedProgram
 from genrw.engine.programs.text import written_value
 from genrw.grammar import gen_tree as tree
@@ -60,7 +64,16 @@ def kernel_text(kernel: Kernel, name: str) -> str:
     """A kernel as text. Short values of one user stand in its line."""
     printer = _Printer(kernel)
     shown = inlined(kernel, lambda e: len(printer.expression(e)) <= _LONGEST_INLINE)
-    return "\n".join([printer.head(name), *printer.lines(shown.body, 1)]) + "\n"
+    functions = [line for function in kernel.functions.values() for line in _function_lines(kernel, function)]
+    return "\n".join([*functions, printer.head(name), *printer.lines(shown.body, 1)]) + "\n"
+
+
+def _function_lines(kernel: Kernel, function: Function) -> Iterator[str]:
+    """A function as text, which has names of its own."""
+    printer = _Printer(replace(kernel, variables=function.variables))
+    parameters = ", ".join(f"{printer.names[p]}: {p.type.dtype}" for p in function.parameters)
+    yield f"function {function.operator}{_attributes(function.attributes)}({parameters}): {function.dtype}"
+    yield from printer.lines(inlined_body(function, lambda e: len(printer.expression(e)) <= _LONGEST_INLINE), 1)
 
 
 class _Printer:
@@ -137,6 +150,8 @@ class _Printer:
                 return f"memory {self.names[buffer.variable]}: {self.expression(value)}, {buffer.bytes} bytes"
             case Effect(value):
                 return self.expression(value)
+            case Return(value):
+                return f"return {self.expression(value)}"
             case Loop():
                 return self._loop(statement)
             case Turns(group, _, groups, launched):
@@ -186,11 +201,16 @@ class _Printer:
             case Chosen(parts, least):
                 return f"{'least' if least else 'most'} of {', '.join(map(self.expression, parts))}"
             case Apply(node):
-                attributes = tuple(tree.Attribute(k, written_value(v)) for k, v in node.attributes)
-                shown = print_attributes(attributes) if attributes else ""
-                return f"{node.op}{shown}({', '.join(map(self.expression, expression.operands))})"
+                return (
+                    f"{node.op}{_attributes(node.attributes)}({', '.join(map(self.expression, expression.operands))})"
+                )
             case _:
                 raise AssertionError(expression)
+
+
+def _attributes(attributes: Attributes) -> str:
+    written = tuple(tree.Attribute(name, written_value(value)) for name, value in attributes)
+    return print_attributes(written) if written else ""
 
 
 def _type(type_: ValueType) -> str:

@@ -16,6 +16,8 @@ def verify(kernel: Kernel) -> None:
     known |= {spill.memory for spill in kernel.spills.values()}
     known |= {table.variable for table in kernel.tables}
     _verify(kernel.body, known)
+    for function in kernel.functions.values():
+        _verify(function.body, set(function.parameters))
 
 
 def _verify(body: Iterable[Statement], outside: set[Variable]) -> None:

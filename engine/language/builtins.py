@@ -248,6 +248,8 @@ _REALS = (
     _of_real("acosh", "The inverse hyperbolic cosine.", "arccosh"),
     _of_real("atanh", "The inverse hyperbolic tangent.", "arctanh"),
     _of_real("erf", "The error function."),
+    _real("erfc", tensors=_elementwise("erfc", "x", REALS, "erfc", "What the error function leaves of 1, where that is little, too."),
+        cpp=Without(_HEADER)),
     _real("cbrt", tensors=_elementwise("cbrt", "x", REALS, "cbrt", "The cube root."), cpp=Without(_HEADER)),
     _real("log10", tensors=_elementwise("log10", "x", REALS, "log10", "The decimal logarithm."),
         cpp=Without(_HEADER)),

@@ -160,7 +160,7 @@ _FAR_TOP = (1.63153871373020978e-2, 3.05326634961232344e-1, 3.60344899949804439e
             1.60837851487422766e-2, 6.58749161529837803e-4)  # fmt: skip
 _FAR_BOTTOM = (1.0, 2.56852019228982242, 1.87295284992346725, 5.27905102951428412e-1, 6.05183413124413191e-2,
                2.33520497626869185e-3)  # fmt: skip
-_ERF_IS_ONE = 6.0
+_ERFC_IS_ZERO = 30.0
 
 
 def erf(x: Values) -> Values:
@@ -168,11 +168,25 @@ def erf(x: Values) -> Values:
     wide = x.astype(np.float64)
     size = np.abs(wide)
     near = np.where(size < 0.46875, wide, 0.0)
-    middle = np.clip(np.where(np.isnan(size), 1.0, size), 0.46875, 4.0)
-    far = np.clip(np.where(np.isnan(size), 5.0, size), 4.0, _ERF_IS_ONE)
-    tail = np.where(size <= 4.0, _erfc_middle(middle), _erfc_far(far))
-    result = np.where(size < 0.46875, _erf_near(near), np.copysign(1.0 - tail, wide))
+    result = np.where(size < 0.46875, _erf_near(near), np.copysign(1.0 - _erfc_beyond(size), wide))
     return np.where(np.isnan(wide), wide, result).astype(x.dtype)
+
+
+def erfc(x: Values) -> Values:
+    """What the error function leaves of 1, computed in double."""
+    wide = x.astype(np.float64)
+    size = np.abs(wide)
+    near = np.where(size < 0.46875, wide, 0.0)
+    tail = _erfc_beyond(size)
+    result = np.where(size < 0.46875, 1.0 - _erf_near(near), np.where(wide < 0, 2.0 - tail, tail))
+    return np.where(np.isnan(wide), wide, result).astype(x.dtype)
+
+
+def _erfc_beyond(size: Values) -> Values:
+    """What is left at sizes from 0.46875 on."""
+    middle = np.clip(np.where(np.isnan(size), 1.0, size), 0.46875, 4.0)
+    far = np.clip(np.where(np.isnan(size), 5.0, size), 4.0, _ERFC_IS_ZERO)
+    return np.where(size <= 4.0, _erfc_middle(middle), _erfc_far(far))
 
 
 def _ratio(top: tuple[float, ...], bottom: tuple[float, ...], at: Values) -> Values:

@@ -8,7 +8,7 @@ say it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -22,6 +22,7 @@ from genrw.grammar.rw_tree import (
     AttributePattern,
     DefineDecl,
     Definition,
+    FunctionDecl,
     ImportDecl,
     NumberPattern,
     OpDecl,
@@ -61,9 +62,20 @@ class TermFunctions:
         return declaration if built == declaration else built
 
     def operator(self, op: OpDecl) -> OpDecl:
-        """An operator whose definitions have terms in place of calls."""
+        """An operator whose definitions and functions have terms in place of calls; functions without a term have that of
+        the definition."""
         found = tuple(replace(d, term=self.pattern(d.term)) for d in op.definitions)
-        return op if found == op.definitions else replace(op, definitions=found)
+        functions = tuple(self._function(f, found) for f in op.functions)
+        if found == op.definitions and functions == op.functions:
+            return op
+        return replace(op, definitions=found, functions=functions)
+
+    def _function(self, function: FunctionDecl, definitions: Sequence[Definition]) -> FunctionDecl:
+        if function.term is None:
+            same = next((d for d in definitions if not d.with_), None)
+            return function if same is None else replace(function, term=same.term, guard=same.guard)
+        steps = tuple(replace(s, term=self.pattern(s.term)) for s in function.steps)
+        return replace(function, steps=steps, term=self.pattern(function.term))
 
     def pattern(self, pattern: Pattern) -> Pattern:
         """A pattern with terms in place of calls: the pattern itself if there are none."""
@@ -187,6 +199,36 @@ class _Substituted:
 
 
 # ---- operators made of others
+
+
+def terms_of(op: OpDecl) -> list[Pattern]:
+    """All terms that an operator is said to be made of, the parts of its functions each by itself."""
+    terms = [definition.term for definition in op.definitions]
+    for function in op.functions:
+        terms += [step.term for step in function.steps]
+        terms += [function.term] if function.term is not None else []
+    return terms
+
+
+def written_out(function: FunctionDecl) -> Pattern | None:
+    """A function as one term, with its parts in place of their names; None where it has none."""
+    if function.term is None:
+        return None
+    parts: dict[str, Pattern] = {}
+    for step in function.steps:
+        parts[step.name] = _put_in(step.term, parts)
+    return _put_in(function.term, parts)
+
+
+def _put_in(term: Pattern, parts: Mapping[str, Pattern]) -> Pattern:
+    if isinstance(term, VarPattern):
+        return parts.get(term.name, term)
+    if not isinstance(term, OpPattern):
+        return term
+    made = replace(term, operands=tuple(_put_in(o, parts) for o in term.operands))
+    if sum(1 for _ in nodes(made)) > _MOST_NODES:
+        raise error(f"the term has more than {_MOST_NODES} parts, written out", term.span, "say what it `means`")
+    return made
 
 
 def definition_rules(library: Library, op: OpDecl, recognised: bool) -> list[RuleDecl]:
@@ -340,13 +382,13 @@ class Derived:
 
     def completed(self, op: OpDecl) -> OpDecl:
         """The operator with what its declaration leaves to its definition."""
-        if not op.definitions:
+        if not op.definitions and not op.functions:
             return op
         return replace(op, means=self.means(op), cost=self.cost(op))
 
     def means(self, op: OpDecl) -> Expr | None:
         """What an operator means; None if nothing says it."""
-        if op.means is not None or not op.definitions:
+        if op.means is not None or not (op.definitions or op.functions):
             return op.means
         if op.name not in self._means:
             self._enter(op)
@@ -360,10 +402,13 @@ class Derived:
         self._calling.append(op.name)
 
     def _meaning(self, op: OpDecl) -> Expr | None:
-        first = op.definitions[0]
-        if first.guard is not None or first.with_ or any(o.variadic for o in op.operands):
+        if any(o.variadic for o in op.operands):
             return None
-        found = self._of(first.term)
+        first = op.definitions[0] if op.definitions else op.functions[0]
+        if first.guard is not None or (isinstance(first, Definition) and first.with_):
+            return None
+        term = _first_term(op)
+        found = None if term is None else self._of(term)
         return found if found is not None and _size(found) <= _MOST_NODES else None
 
     def _of(self, term: Pattern) -> Expr | None:
@@ -407,11 +452,12 @@ class Derived:
 
     def cost(self, op: OpDecl) -> Expr | None:
         """What an operator costs: that of all that it is made of, each part once; None if that cannot be told."""
-        if op.cost is not None or not op.definitions:
+        if op.cost is not None or not (op.definitions or op.functions):
             return op.cost
         if op.name not in self._costs:
             self._enter(op)
-            self._costs[op.name] = self._sum(op.definitions[0].term)
+            term = _first_term(op)
+            self._costs[op.name] = None if term is None else self._sum(term)
             self._calling.pop()
         return self._costs[op.name]
 
@@ -438,6 +484,11 @@ class Derived:
         cost = self.cost(decl)
         mapping = self._mapping(decl, part) if cost is not None and cost.free else {}
         return Const(1.0) if cost is None else None if mapping is None else substitute(cost, mapping)
+
+
+def _first_term(op: OpDecl) -> Pattern | None:
+    """What an operator is made of first of all."""
+    return op.definitions[0].term if op.definitions else written_out(op.functions[0])
 
 
 def _parts(term: Pattern) -> Iterable[Pattern]:

@@ -15,6 +15,7 @@ from genrw.engine.library.definitions import Derived
 from genrw.engine.library.infer import RESULT_PARTS, holes, is_variable
 from genrw.engine.library.library import LEAST_PARTS, NOWHERE, PARTS_OF_ROLES, ROLES, Library
 from genrw.engine.library.monoids import ELEMENT
+from genrw.engine.lint.check_functions import check_functions
 from genrw.engine.lint.check_meanings import check_clauses, check_meaning, meaning_functions
 from genrw.engine.lint.check_names import check_names
 from genrw.engine.lint.check_rules import check_definitions, check_term_function, constant_of, not_a_condition
@@ -74,6 +75,7 @@ class DeclarationChecks:
             yield Diagnostic(why, op.name_span, "remove `injective`")
         yield from self._clauses(op)
         yield from self._definitions(op)
+        yield from check_functions(self.library, op)
         if isinstance(op.cost, Const) and not (isinstance(op.cost.value, int | float) and op.cost.value > 0):
             yield Diagnostic("a cost is a number above 0", op.cost.span, "write a small one, such as 0.01")
         if op.emit is not None:
@@ -92,7 +94,7 @@ class DeclarationChecks:
 
     def _definitions(self, op: OpDecl) -> Iterator[Diagnostic]:
         yield from check_definitions(self.library, op)
-        if not op.definitions or op.means is not None:
+        if not (op.definitions or op.functions) or op.means is not None:
             return
         operators = (*self.library.operators.values(), *self.library.families)
         derived = Derived({o.decl.name: o.decl for o in operators}, self.library.monoids)
@@ -103,7 +105,7 @@ class DeclarationChecks:
             return
         if means is None:
             why = "what this is made of does not tell what it means"
-            first = op.definitions[0].span
+            first = op.definitions[0].span if op.definitions else op.functions[0].span
             yield Diagnostic(why, first, "write means EXPR, or a term without guard whose operators have a meaning")
 
     def _role(self, op: OpDecl) -> Iterator[Diagnostic]:
@@ -192,6 +194,9 @@ class DeclarationChecks:
                 if base not in typed or (member and not member.isidentifier()):
                     remedy = "braces hold the name of an attribute or operand, or a member of one"
                     yield Diagnostic(f"the message names `{hole}`, which is nothing here", requirement.span, remedy)
+        yield from self._names([f.guard for f in op.functions], operands)
+        for guard in (f.guard for f in op.functions if f.guard is not None):
+            yield from _condition(guard)
         yield from self._names([op.cost, *(t.value for t in op.terms)], attributes)
         yield from self._names([op.lo, op.hi, op.pow2, *op.domain], operands)
         for condition in (*(r.condition for r in op.requires), *op.domain):

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from itertools import islice, product
+from itertools import islice
 
 from genrw.engine.interpret.fold import Folds, fold_functions
 from genrw.engine.interpret.lanes import Lanes, lane_functions
-from genrw.engine.ir.dtypes import DTYPES, in_class, is_dtype
+from genrw.engine.ir.dtypes import DTYPES, is_dtype
 from genrw.engine.language.array_functions import array_functions
 from genrw.engine.language.cpp_expr import WHOLE, TypeWord, cpp_braced, cpp_expr
 from genrw.engine.language.expr_walk import substitute, walk
 from genrw.engine.language.functions import Function
-from genrw.engine.library.infer import is_variable
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import ELEMENT, accumulate_type, folds, result_type
+from genrw.engine.programs.typings import NUMBERS, number_of, operand_types
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Const, Expr, Member, Name
-from genrw.grammar.rw_tree import AttributeDecl, MonoidDecl, OpDecl
+from genrw.grammar.rw_tree import MonoidDecl, OpDecl
 
 _MOST = 1000
 """So many ways to choose types are tried."""
 _SOME_TYPE = "float"
 """What stands for a type that programs choose."""
-_NUMBERS: Mapping[str, int | float | bool] = {"int": 2, "float": 0.5, "bool": True, "axis": 0, "any": 0.5}
 
 
 @lru_cache(maxsize=8)
@@ -38,10 +37,11 @@ def meaning_functions(library: Library) -> Mapping[str, Function]:
 def check_meaning(library: Library, op: OpDecl) -> Iterator[Diagnostic]:
     """What of a pointwise operator's meaning has no C++, where its text is made of that."""
     last = next(reversed(library.stages), None)
-    printed = op.role == "pointwise" and op.emit is None and (not op.stages or last in op.stages)
+    called = any(function.guard is None for function in op.functions)
+    printed = op.role == "pointwise" and op.emit is None and not called and (not op.stages or last in op.stages)
     if op.means is None or not printed or isinstance(op.result, Const):
         return
-    problems = [_problem(op, op.means, types) for types in islice(_choices(op), _MOST)]
+    problems = [_problem(op, op.means, types) for types in islice(operand_types(op), _MOST)]
     found = next(filter(None, problems), None)
     if found is not None and None in problems:
         yield Diagnostic(found.message, found.span, "bound the types by `where`, or give the operator an `emit`")
@@ -101,22 +101,13 @@ def _no_text(clause: Expr, types: Mapping[str, str], dtype: str, result: str) ->
     return None
 
 
-def _choices(op: OpDecl) -> Iterator[dict[str, str]]:
-    """The element types that the operands may have: what each word for a type in the declaration stands for."""
-    bounds = dict(op.where)
-    words = list(dict.fromkeys(o.dtype for o in op.operands if o.dtype is not None))
-    classes = [bounds.get(word, "any" if is_variable(word) else word) for word in words]
-    members = [[dtype for dtype in DTYPES if in_class(dtype, name)] for name in classes]
-    yield from (dict(zip(words, chosen, strict=True)) for chosen in product(*members))
-
-
 def _problem(op: OpDecl, means: Expr, types: Mapping[str, str]) -> Diagnostic | None:
     """Why the meaning is no C++ of operands that have these types."""
     operands = {o.name: types.get(o.dtype or "", _SOME_TYPE) for o in op.operands}
     result = types.get(op.result.name, op.result.name) if isinstance(op.result, Name) else _SOME_TYPE
     result = result if is_dtype(result) else _SOME_TYPE
     first = next(iter(operands.values()), result) if result == "bool" else result
-    numbers = {a.name: Const(_number(a)) for a in op.attributes if a.type in _NUMBERS}
+    numbers = {a.name: Const(number_of(a)) for a in op.attributes if a.type in NUMBERS}
     names = {name: name for name in operands} | {
         a.name: TypeWord(_SOME_TYPE) for a in op.attributes if a.type == "dtype"
     }
@@ -126,9 +117,3 @@ def _problem(op: OpDecl, means: Expr, types: Mapping[str, str]) -> Diagnostic | 
     except GenrwError as problem:
         return problem.diagnostics[0]
     return None
-
-
-def _number(attribute: AttributeDecl) -> int | float | bool:
-    default = attribute.default
-    given = default.value if isinstance(default, Const) else None
-    return given if isinstance(given, int | float) else _NUMBERS[attribute.type]

@@ -57,7 +57,8 @@ def check_names(library: Library, declaration: Declaration) -> Iterator[Diagnost
             parts: list[AttributeDecl | OperandDecl] = [*declaration.attributes, *declaration.operands]
             variables = [o.dtype for o in declaration.operands if o.dtype is not None and is_variable(o.dtype)]
             own = _CONTEXT | dict.fromkeys(variables, "the element type of an operand")
-            yield from _taken([*((p.name, p.span) for p in parts), *_local(declaration)], own)
+            steps = [(step.name, step.span) for function in declaration.functions for step in function.steps]
+            yield from _taken([*((p.name, p.span) for p in parts), *steps, *_local(declaration)], own)
         case MonoidDecl():
             yield from _taken(((name, declaration.name_span) for name, _ in declaration.carry), _MONOID)
             yield from _taken(_local(declaration), _TYPES)

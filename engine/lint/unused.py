@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from genrw.engine.language.expr_walk import calls, free_names
+from genrw.engine.library.definitions import terms_of
 from genrw.engine.library.example_scope import ExampleScope
 from genrw.engine.library.library import Library
 from genrw.engine.library.variants import nodes
@@ -54,7 +55,7 @@ def _sides(declaration: Declaration) -> Iterable[Pattern]:
         case RuleDecl():
             return (declaration.left, declaration.right)
         case OpDecl():
-            return [definition.term for definition in declaration.definitions]
+            return terms_of(declaration)
         case DefineDecl():
             return (declaration.term,)
         case ImportDecl():

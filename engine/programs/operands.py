@@ -93,16 +93,18 @@ def _operand(read: _Read, lens: tuple[int, ...], axes: tuple[int, ...], is_store
     by_column = sorted(range(len(lens)), key=lambda d: (d not in axes, d))
     whole = read.elements in (0, prod(lens))
     where = _in_space(read.moved or (lens, packed_strides(lens)), lens, whole or read.moved is None)
-    values = {
+    values: dict[str, float] = {
         "elements": min(read.elements or read.parameter.type.elements, prod(lens)),
         "item": itemsize(read.parameter.type.dtype),
         "together": read.together,
         "gaps": _gaps(read.parameter),
         "spread": _spread(read.parameter),
-        "stored": is_stored,
+        "is_stored": is_stored,
+        "apart_by_row": _apart(where, lens, by_row),
+        "step_by_row": _step(where, lens, by_row),
+        "apart_by_column": _apart(where, lens, by_column),
+        "step_by_column": _step(where, lens, by_column),
     }
-    for name, order in (("row", by_row), ("column", by_column)):
-        values |= {f"apart_by_{name}": _apart(where, lens, order), f"step_by_{name}": _step(where, lens, order)}
     return Record.of(values)
 
 
@@ -163,7 +165,7 @@ def _gaps(tensor: Node) -> float:
     lens, strides = tensor.type.lens, tensor.type.layout
     *_, (length, stride) = merged(lens, strides)
     run = (length if stride == 1 else 1) * itemsize(tensor.type.dtype)
-    return max(1.0, min(_spread(tensor), (run + _BURST) / run)) if run < _BURST else 1.0
+    return max(1.0, min(_spread(tensor), (run + _BURST) / run)) if 0 < run < _BURST else 1.0
 
 
 def _spread(tensor: Node) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from genrw.engine.fusion.compute_locations import is_of_places
 from genrw.engine.library.library import Library
+from genrw.engine.verify.functions import try_functions
 from genrw.engine.verify.judge import listed
 from genrw.engine.verify.kernels import KernelTrial
 from genrw.engine.verify.monoids import try_monoid
@@ -18,7 +19,7 @@ from genrw.engine.verify.smallest import smallest
 from genrw.engine.verify.surroundings import WAVES
 from genrw.engine.verify.trial import RuleTrial, Tried, has_meaning
 from genrw.grammar.diagnostics import Diagnostic
-from genrw.grammar.rw_tree import MonoidDecl, RuleDecl
+from genrw.grammar.rw_tree import MonoidDecl, OpDecl, RuleDecl
 
 PROVEN, BOUNDED, TRIED, REFUTED, OPEN = "proven", "bounded", "tried", "refuted", "open"
 """How a rule ends: proven for all values; for all of 8 bits and random ones of 32; right on all random instances; wrong;
@@ -40,13 +41,13 @@ class Options:
     suspects: frozenset[str] = frozenset()
 
 
-Subject = RuleDecl | MonoidDecl
+Subject = RuleDecl | MonoidDecl | OpDecl
 """What a verdict is on."""
 
 
 @dataclass
 class Verdict:
-    """How one rule or monoid ended. `instances` were compared; `strong` are conditions of the guard that seem not to be
+    """How one rule, monoid or operator ended. `instances` were compared; `strong` are conditions of the guard that seem not to be
     needed, `missed` the kinds of kernels in which the rule was not exercised."""
 
     rule: Subject
@@ -71,9 +72,11 @@ class Verdict:
 
 
 def verify(library: Library, subject: Subject, options: Options) -> Verdict:
-    """Look at one rule or monoid. The same one, library and options give the same verdict."""
+    """Look at one rule, monoid or operator. The same one, library and options give the same verdict."""
     if isinstance(subject, MonoidDecl):
         return verify_monoid(library, subject, options)
+    if isinstance(subject, OpDecl):
+        return verify_functions(library, subject, options)
     return verify_rule(library, subject, options)
 
 
@@ -84,6 +87,19 @@ def verify_monoid(library: Library, monoid: MonoidDecl, options: Options) -> Ver
     if wrong is not None:
         verdict.status, verdict.shown = REFUTED, wrong.shown
         verdict.problem = Diagnostic(f"the monoid `{monoid.name}` is wrong: {wrong.reason}", wrong.span, wrong.remedy)
+    return verdict
+
+
+def verify_functions(library: Library, op: OpDecl, options: Options) -> Verdict:
+    """Look at one operator: do its functions compute what it means, as near as it says?"""
+    compared, wrong = try_functions(library, op, options.count, f"{options.seed}/{op.name}")
+    verdict = Verdict(op, TRIED, compared)
+    if wrong is not None:
+        verdict.status, verdict.shown = REFUTED, wrong.shown
+        message = f"the function of `{op.name}` is not what the operator means: {wrong.reason}"
+        verdict.problem = Diagnostic(message, op.name_span, "mend the term, or say how near it is: `within …`")
+    elif not compared:
+        verdict.leave_open("was not compared on any number", "give its attributes defaults")
     return verdict
 
 

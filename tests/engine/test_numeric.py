@@ -244,6 +244,11 @@ def test_erf_is_accurate_to_double(values: list[float]) -> None:
     np.testing.assert_array_equal(np.signbit(result), np.signbit(expected) | np.signbit(result) & np.isnan(expected))
 
 
+def test_erfc_is_accurate_where_little_is_left() -> None:
+    x = np.concatenate([np.linspace(-8, 26, 2000), [0.0, -0.0, np.inf, -np.inf, np.nan]])
+    np.testing.assert_allclose(run("erfc(x)", x=x), [math.erfc(v) for v in x.tolist()], rtol=2e-13)
+
+
 def test_erf_over_its_ranges() -> None:
     x = np.concatenate([np.linspace(-7, 7, 40001), np.logspace(-320, 0, 2000), [0.46875, 4.0, -4.0, 6.0]])
     np.testing.assert_allclose(run("erf(x)", x=x), [math.erf(v) for v in x.tolist()], rtol=5e-16, atol=1e-323)

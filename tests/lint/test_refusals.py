@@ -88,6 +88,63 @@ REFUSED = {
         "mine",
         "`mine` is injective, and has not one operand",
     ),
+    "a function and a text": (
+        OP.format('means x\n  emit "{{x}}"\n  function neg(x)'),
+        "function neg(x)",
+        "`mine` has an `emit` and a function, of which kernels can print one",
+    ),
+    "a function of nothing": (
+        OP.format("means x\n  function"),
+        "function",
+        "nothing says what the function of `mine` computes",
+    ),
+    "a part of a function that stands below": (
+        OP.format("means x\n  function a = neg(b), b = neg(x) gives add(a, b)"),
+        "b",
+        "`b` is no operand, and no part that stands above",
+    ),
+    "a part that nothing is made of": (
+        OP.format("means x\n  function a = neg(x) gives abs(x)"),
+        "a = neg(x)",
+        "nothing is made of `a`",
+    ),
+    "a part that is called as an operand": (
+        OP.format("means x\n  function x = neg(x) gives x"),
+        "x = neg(x)",
+        "`x` is declared twice",
+    ),
+    "a function that calls itself": (
+        OP.format("means x\n  function theirs(x)")
+        + "\nop theirs(x: T) -> T where T: real\n  role pointwise\n  means x\n  function mine(x)\n",
+        "mine",
+        "the function of `mine` calls itself",
+    ),
+    "a function behind one that is always called": (
+        OP.format("means x\n  function neg(x)\n  function abs(x)"),
+        "function neg(x)",
+        "what stands behind a function without guard is never called",
+    ),
+    "a function of what is not pointwise": (
+        OP.format("means x\n  function reduce_sum[axes=[0]](x)"),
+        "reduce_sum",
+        "`reduce_sum` is not pointwise, and a function computes one element",
+    ),
+    "a function of another type": (
+        OP.format("means x\n  function less(x, 1)"),
+        "less(x, 1)",
+        "the function of `mine` computes bool, and the operator is of float",
+    ),
+    "a function that some types have not": (
+        "op mine(x: T) -> T where T: number\n  role pointwise\n  means x\n  function exp(x)\n",
+        "exp(x)",
+        "`exp` takes a real value here",
+    ),
+    "a number that a function has no type for": (
+        "op mine(x: float, y: double) -> float\n  role pointwise\n  means x\n  function where(less(x, 1), 1, 2)\n",
+        "1",
+        "nothing tells what type this number is of",
+    ),
+    "an error above 1": (OP.format("means x\n  within 2\n  function neg(x)"), "2", "`within` says a relative error"),
     "an operator variable with more operands than it was matched with": (
         RULE.format("f[..](tanh(x))\n  => f[..](x, x)\n  for f in pointwise"),
         "f[..](x, x)",

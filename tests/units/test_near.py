@@ -27,7 +27,7 @@ def test_rows_by_their_largest_element(dtype: str, target: str) -> None:
 
 def test_no_division_for_each_element() -> None:
     (kernel,) = made(ROUNDED_ROWS.format(dtype="bf16"), "sm_90").kernels
-    assert "round_to_byte<gen::int8>(gen::div_near<true>(" in kernel.text
+    assert "round_to_byte_int8(gen::div_near_exact(" in kernel.text
     assert " / m" not in kernel.text
 
 

@@ -17,24 +17,14 @@
 #include "gen.hpp"
 
 namespace gen {
-/// x / y, within 2.4e-7 of it. Divisors whose reciprocals are no normal numbers are scaled, and x with them. What a quotient
-/// leaves of x is exact, and once added the error is less than rounding it: quotients that a float holds are exact then.
-template <bool exact = false>
+/// The quotient by a reciprocal, within 2.4e-7 of it, wherever in a float's range both are; where it is to be `exact`, quotients
+/// that a float holds are these. Divisors whose reciprocals are no normal numbers are scaled, and x with them. What a quotient
+/// leaves of x is exact, and once added the error is less than rounding it; an infinity leaves no number.
 GEN_DEVICE float div_near(float x, float y)
 {
-    const float size = abs(y), scale = size > 0x1p+126f ? 0x1p-4f : size < 0x1p-126f ? 0x1p+24f : 1.0f;
-#if GEN_NVIDIA
-    float reciprocal;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(y * scale));
-#elif GEN_AMD
-    const float reciprocal = __builtin_amdgcn_rcpf(y * scale);
-#else
-    const float reciprocal = 1.0f / (y * scale);
-#endif
-    const float quotient = x * scale * reciprocal;
-    if constexpr (!exact) return quotient;
-    const float closer = fma(fma(-quotient, y * scale, x * scale), reciprocal, quotient);
-    return closer == closer ? closer : quotient;  // an infinity leaves no number
+    const float size = gen::abs(y);
+    const float scale = size > 8.507059e+37f ? 0.0625f : (size < 1.1754944e-38f ? 16777216.0f : 1.0f);
+    return x * scale * gen::recip_near(y * scale);
 }
 }  // namespace gen
 
