@@ -86,6 +86,8 @@ def operands_of(module: Module, lens: tuple[int, ...], axes: tuple[int, ...], li
         value = stored(result)
         if value.type.elements == prod(lens):
             yield _operand(_Read(value, _together_in(value)), lens, axes, is_stored=True)
+        elif axes and value.type.elements == prod(n for d, n in enumerate(lens) if d not in axes):
+            yield _results_of_rows(value)
 
 
 def _operand(read: _Read, lens: tuple[int, ...], axes: tuple[int, ...], is_stored: bool = False) -> Record:
@@ -106,6 +108,14 @@ def _operand(read: _Read, lens: tuple[int, ...], axes: tuple[int, ...], is_store
         "step_by_column": _step(where, lens, by_column),
     }
     return Record.of(values)
+
+
+def _results_of_rows(result: Node) -> Record:
+    """A result with an element for each row: those of rows side by side lie side by side."""
+    near = dict.fromkeys(("apart_by_row", "step_by_row", "apart_by_column", "step_by_column"), 1)
+    elements, item = result.type.elements, itemsize(result.type.dtype)
+    stored = {"elements": elements, "item": item, "together": elements, "is_stored": True}
+    return Record.of({**stored, "gaps": 1.0, "spread": 1.0, **near})
 
 
 def _reads(module: Module, elements: int, library: Library) -> list[_Read]:
@@ -222,6 +232,8 @@ def _in_space(layout: Layout, lens: tuple[int, ...], whole: bool) -> _Pieces:
     if pieces:
         return pieces
     made, strides = layout
+    if max(made, default=1) < 2:
+        return [((n,), (1,)) for n in lens]
     apart = apart_in(lens, made, strides)
     along = [d for d in range(len(lens)) if lens[d] > 1 and prod(lens[d + 1 :]) == apart]
     return [((n,), (1 if d in along else max(strides),)) for d, n in enumerate(lens)]
