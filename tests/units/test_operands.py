@@ -1,0 +1,97 @@
+"""How a kernel's space says that its operands lie in memory, against the addresses that the program takes."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+
+from genrw.api import load
+from genrw.engine.interpret.reference import interpret
+from genrw.engine.ir.nodes import Module
+from genrw.engine.library.context import LazyRecord
+from genrw.engine.programs.space import space_record, with_space
+from genrw.program import Program
+
+PROGRAMS = {
+    "packed": ("float{6, 8}", "relu(x)"),
+    "rows apart": ("float{6, 8}, {12, 1}", "relu(x)"),
+    "rows apart by an odd number": ("float{6, 8}, {13, 1}", "relu(x)"),
+    "strided": ("float{6, 8}, {24, 3}", "relu(x)"),
+    "transposed": ("float{8, 12}", "transpose[permutation={1, 0}](x)"),
+    "outer axes exchanged": ("float{4, 6, 8}", "transpose[permutation={1, 0, 2}](x)"),
+    "reversed rows": ("float{6, 8}", "reverse[axes={0}](x)"),
+    "reversed columns": ("float{6, 8}", "reverse[axes={1}](x)"),
+    "first rows": ("float{6, 8}", "slice[axes={0}, starts={2}, ends={5}](x)"),
+    "first columns": ("float{6, 8}", "slice[axes={1}, starts={0}, ends={6}](x)"),
+    "rows behind one another": ("float{6, 8}", "concat[axis=0](x, x)"),
+    "columns behind one another": ("float{6, 12}", "concat[axis=1](x, x)"),
+    "rows taken": ("float{6, 8}", "gather[axis=0](x, i)"),
+    "columns taken": ("float{6, 8}", "gather[axis=1](x, i)"),
+    "in another shape": ("float{6, 8}", "reshape[dims={4, 12}](x)"),
+}
+
+
+def _space(declared: str, term: str) -> tuple[Program, Module, LazyRecord]:
+    text = f"x = @param:x -> {declared}\ni = @param:i -> int64{{3}}\ny = {term}\n@return(y)\n"
+    program = load(text if "(x, i)" in term else text.replace("i = @param:i -> int64{3}\n", ""), target="sm_90")
+    (module,) = program.modules
+    module = with_space(module, program.library)
+    return program, module, space_record(module, program.library)
+
+
+def _read(space: LazyRecord) -> Any:
+    return next(o for o in space.member("operands") if not o.member("is_stored"))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_neighbours_that_are_said_to_lie_together_have_consecutive_addresses(name: str) -> None:
+    declared, term = PROGRAMS[name]
+    program, module, space = _space(declared, term)
+    (x, *others) = module.parameters
+    lens, strides = x.type.lens, x.type.layout
+    places = sum(
+        np.arange(n).reshape([-1] + [1] * (len(lens) - d - 1)) * s
+        for d, (n, s) in enumerate(zip(lens, strides, strict=True))
+    )
+    inputs = {"x": np.asarray(np.broadcast_to(places, lens), np.float32)}
+    inputs |= {"i": np.array([4, 1, 3])} if others else {}
+    (found,) = interpret(program.modules[0], program.library, program.context(module), inputs).values()
+    together = _read(space).member("together")
+    blocks = np.asarray(found).reshape(-1)[: prod(module.space) // together * together].reshape(-1, together)
+    assert (np.diff(blocks, axis=1) == 1).all()
+
+
+def test_what_lies_between_gaps_comes_too() -> None:
+    _, _, packed = _space("half{4096, 3}", "relu(x)")
+    _, _, apart = _space("half{4096, 3}, {67, 1}", "relu(x)")
+    assert (_read(packed).member("spread"), _read(packed).member("gaps")) == (1, 1)
+    assert _read(apart).member("spread") == pytest.approx(67 / 3, rel=0.01)
+    assert _read(apart).member("gaps") == pytest.approx((6 + 64) / 6)
+
+
+def test_the_result_of_rows_counts_as_stored() -> None:
+    _, _, space = _space("int8{75, 2, 64}", "argmax[axis=1](x)")
+    (stored,) = [o for o in space.member("operands") if o.member("is_stored")]
+    assert (stored.member("elements"), stored.member("item")) == (75 * 64, 8)
+
+
+@pytest.mark.parametrize(("n", "columns"), [(512, 77), (1000, 3), (37, 6272), (3136, 3), (77, 320), (225, 49)])
+@pytest.mark.parametrize(("dtype", "fold"), [("int8", "argmax[axis=1]"), ("half", "reduce_sum[axes={1}]")])
+def test_a_kernel_over_columns_keeps_most_units_busy(n: int, columns: int, dtype: str, fold: str) -> None:
+    rows = 132 * 256 // columns + 1
+    program = load(f"x = @param:x -> {dtype}{{{rows}, {n}, {columns}}}\ny = {fold}(x)\n@return(y)\n", target="sm_90")
+    schedules = [kernel.schedule for unit in program.lower("schedule").units for kernel in unit.kernels]
+    assert max(schedule["grid"] for schedule in schedules) >= 66
+
+
+@pytest.mark.parametrize("target", ["sm_90", "gfx942", "gfx1100", "host"])
+@pytest.mark.parametrize("lens", [(0, 5, 7), (5, 0, 7), (5, 7, 0), (1, 1, 1), (0, 0, 0)])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_spaces_without_elements_have_schedules(target: str, lens: tuple[int, ...], axis: int) -> None:
+    """Nothing is divided by what there is none of."""
+    shape = ", ".join(map(str, lens))
+    text = f"x = @param:x -> half{{{shape}}}\nt = transpose[permutation={{2, 0, 1}}](x)\ny = reduce_sum[axes={{{axis}}}](t)\n@return(y)\n"
+    assert load(text, target=target).kernels()
