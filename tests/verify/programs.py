@@ -1491,11 +1491,14 @@ LARGE = {
         r = argmax[axis=0](t)
         @return(r)""",
     "operands_turned_before": """
-        x = @param:x -> int8{678, 32000}
-        y = @param:y -> int8{32000, 678}
-        t = transpose[permutation={1, 0}](x)
-        d = sub(y, t)
-        r = reduce_max[axes={0}](d)
+        x = @param:x -> bf16{8, 1344, 64, 32}
+        y = @param:y -> bf16{8, 32, 1344, 64}
+        c = @param:c -> bool{8, 64, 1344, 64}
+        z = @param:z -> bf16{8, 64, 1344, 64}
+        t = transpose[permutation={0, 3, 1, 2}](x)
+        b = concat[axis=1](t, y)
+        w = where(c, b, z)
+        r = reduce_sum[axes={1, 3}](w)
         @return(r)""",
     "columns_by_residue": """
         x = @param:x -> half{8192, 50257}
