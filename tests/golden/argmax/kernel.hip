@@ -11,7 +11,7 @@ struct argmax_float {
     struct acc { float value; int index; };
     static GEN_DEVICE acc identity() { return {gen::lowest<float>(), gen::highest<int>()}; }
     static GEN_DEVICE acc element(float x, long long index) { return {x, static_cast<int>(index)}; }
-    static GEN_DEVICE acc combine(acc a, acc b) { return {gen::max(a.value, b.value), (a.value == b.value || gen::isnan(a.value) && gen::isnan(b.value) ? a.index < b.index : a.value > b.value || gen::isnan(a.value)) ? a.index : b.index}; }
+    static GEN_DEVICE acc combine(acc a, acc b) { return {gen::max(a.value, b.value), gen::min(a.value == gen::max(a.value, b.value) || gen::isnan(a.value) ? a.index : gen::highest<int>(), b.value == gen::max(a.value, b.value) || gen::isnan(b.value) ? b.index : gen::highest<int>())}; }
     static GEN_DEVICE gen::int64 finish(acc a, long long n) { return static_cast<gen::int64>(a.index); }
 };
 
