@@ -74,14 +74,14 @@ def test_any_strides_on_the_host(seed: int, target: str) -> None:
     check_host(program(seed), target, seed)
 
 
-def printed(text: str) -> str:
+def printed(text: str, **schedule: object) -> str:
     """The text of a program's kernels."""
-    return "\n".join(kernel.text for kernel in made(text, "sm_90").kernels)
+    return "\n".join(kernel.text for kernel in made(text, "sm_90", schedule=schedule).kernels)
 
 
 def test_rows_across_memory_are_columns_along_it() -> None:
     text = "x = @param:x -> half{512, 4096}, {1, 512}\ny = reduce_max[axes={1}](x)\n@return(y)\n"
-    assert "gen::reduce_parts<max_float" in printed(text)
+    assert "gen::reduce_parts<max_float" in printed(text, algo="columns")
 
 
 def test_what_lies_across_memory_is_turned_in_workgroup_memory() -> None:
