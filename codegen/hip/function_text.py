@@ -15,7 +15,7 @@ from genrw.codegen.hip.monoid_text import cpp_type
 from genrw.codegen.hip.names import function_name, monoid_structs, words_of_texts
 from genrw.codegen.hip.statement_text import StatementText
 from genrw.codegen.kernel_ir.inlining import inlined_body
-from genrw.codegen.kernel_ir.kernel import Apply, Expression, Function, Variable
+from genrw.codegen.kernel_ir.kernel import Function, Variable, applied
 from genrw.engine.library.library import Library
 
 _LONGEST_INLINE = 72
@@ -23,7 +23,7 @@ _LONGEST_INLINE = 72
 
 def function_text(function: Function, expressions: ExpressionText, library: Library) -> str:
     """The definition of a function. `expressions` are those of the kernel that calls it."""
-    operators = [library.operator(node) for node in dict.fromkeys(_operators(function))]
+    operators = [library.operator(n.op) for s in function.body for e in s.expressions for n in applied(e)]
     taken = frozenset({*monoid_structs(library), *words_of_texts(operators)})
     measured = expressions.within(*_named(function.variables, taken))
     body = inlined_body(function, lambda e: len(measured.text(e)) <= _LONGEST_INLINE)
@@ -43,13 +43,3 @@ def _named(variables: Iterable[Variable], taken: frozenset[str]) -> tuple[dict[V
     names = Names(taken)
     found = {variable: names.variable(variable.name or "", "value") for variable in variables}
     return found, frozenset(names.given)
-
-
-def _operators(function: Function) -> list[str]:
-    found: list[str] = []
-    todo: list[Expression] = [expression for statement in function.body for expression in statement.expressions]
-    while todo:
-        expression = todo.pop()
-        found += [expression.node.op] if isinstance(expression, Apply) else []
-        todo += expression.operands
-    return found

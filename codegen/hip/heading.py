@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from genrw.codegen.hip.expression_text import monoid_name
@@ -11,15 +11,13 @@ from genrw.codegen.hip.monoid_text import monoid_struct
 from genrw.codegen.hip.trust import Vetting
 from genrw.codegen.kernel_ir.expressions import monoid_of
 from genrw.codegen.kernel_ir.kernel import (
-    Apply,
-    Expression,
-    Folded,
     Function,
     FunctionKey,
     Kernel,
     Monoid,
     Start,
     Statement,
+    applied,
     function_key,
     walk,
 )
@@ -46,14 +44,6 @@ def heading_of(
     return writer.heading
 
 
-def _computed(expression: Expression) -> Iterator[Node]:
-    """The nodes whose operators an expression applies."""
-    if isinstance(expression, Apply | Folded):
-        yield expression.node
-    for operand in expression.operands:
-        yield from _computed(operand)
-
-
 class _Writer:
     def __init__(
         self, kernel: Kernel, library: Library, vetting: Vetting | None, text_of: Callable[[Function], str]
@@ -67,7 +57,7 @@ class _Writer:
             if isinstance(statement, Start):
                 self.monoid(statement.monoid)
             for expression in statement.expressions:
-                for node in _computed(expression):
+                for node in applied(expression):
                     self.operator(node)
 
     def operator(self, node: Node) -> None:

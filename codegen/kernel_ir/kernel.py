@@ -629,6 +629,14 @@ class Kernel:
         return any(s.meeting is not Meeting.NOBODY for s in walk(self.body))
 
 
+def applied(expression: Expression) -> Iterator[Node]:
+    """The nodes whose operators an expression applies."""
+    if isinstance(expression, Apply | Folded):
+        yield expression.node
+    for operand in expression.operands:
+        yield from applied(operand)
+
+
 def walk(body: tuple[Statement, ...]) -> Iterator[Statement]:
     """All statements, each before those inside of it."""
     for statement in body:

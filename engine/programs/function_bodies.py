@@ -19,7 +19,7 @@ from genrw.engine.library.infer import TypeProblem, check_arity, infer
 from genrw.engine.library.library import Library, Operator
 from genrw.engine.library.variants import nodes
 from genrw.engine.programs.build import attribute_problem, complete, input_node
-from genrw.grammar.diagnostics import error
+from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.expr_tree import Expr, Name
 from genrw.grammar.parsing import show_number
 from genrw.grammar.rw_tree import FunctionDecl, NumberPattern, OpDecl, OpPattern, Pattern, VarPattern
@@ -131,7 +131,7 @@ class _Body:
     def _operator(self, term: OpPattern) -> Operator:
         found = self.library.find(term.op) if term.family is None else None
         if found is None and term.family is None:
-            raise error(f"unknown operator `{term.op}`", term.op_span, self.library.suggest(term.op))
+            raise GenrwError(self.library.unknown_operator(term.op, term.op_span))
         if found is None or found[0].role != "pointwise":
             message = f"`{term.op}` is not pointwise, and a function computes one element"
             raise error(message, term.op_span, "take operators with role pointwise alone")

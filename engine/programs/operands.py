@@ -87,7 +87,8 @@ def operands_of(module: Module, lens: tuple[int, ...], axes: tuple[int, ...], li
         if value.type.elements == prod(lens):
             yield _operand(_Read(value, _together_in(value)), lens, axes, is_stored=True)
         elif axes and value.type.elements == prod(n for d, n in enumerate(lens) if d not in axes):
-            yield _results_of_rows(value)
+            # Those of rows side by side lie side by side, as in a space of their own.
+            yield _operand(_Read(value, _together_in(value)), value.type.lens, (), is_stored=True)
 
 
 def _operand(read: _Read, lens: tuple[int, ...], axes: tuple[int, ...], is_stored: bool = False) -> Record:
@@ -108,14 +109,6 @@ def _operand(read: _Read, lens: tuple[int, ...], axes: tuple[int, ...], is_store
         "step_by_column": _step(where, lens, by_column),
     }
     return Record.of(values)
-
-
-def _results_of_rows(result: Node) -> Record:
-    """A result with an element for each row: those of rows side by side lie side by side."""
-    near = dict.fromkeys(("apart_by_row", "step_by_row", "apart_by_column", "step_by_column"), 1)
-    elements, item = result.type.elements, itemsize(result.type.dtype)
-    stored = {"elements": elements, "item": item, "together": elements, "is_stored": True}
-    return Record.of({**stored, "gaps": 1.0, "spread": 1.0, **near})
 
 
 def _reads(module: Module, elements: int, library: Library) -> list[_Read]:
@@ -141,24 +134,22 @@ def _merged(reads: Iterator[dict[int, _Read]] | Sequence[dict[int, _Read]]) -> d
     found: dict[int, _Read] = {}
     for each in reads:
         for key, read in each.items():
-            other = found.get(key)
-            found[key] = read if other is None or (read.moved and not other.moved) else other
-            found[key] = replace(found[key], together=gcd(read.together, other.together if other else 0))
+            other = found.get(key, read)
+            kept = read if read.moved and not other.moved else other
+            found[key] = replace(kept, together=gcd(read.together, other.together))
     return found
 
 
 def _moved(node: Node, operand: Node, reads: dict[int, _Read], library: Library) -> dict[int, _Read]:
     """What an operator that moves elements reads through one of its operands."""
     layout = order_of_axes(node, library)
-    scatters = _scatters(node, library) and layout is not None
-    found = {}
-    for key, read in reads.items():
-        together = gcd(read.together, _together_through(node, operand, layout, library))
-        if scatters and read.moved is None:
-            found[key] = replace(read, together=together, moved=layout, elements=node.type.elements)
-        else:
-            found[key] = replace(read, together=together)
-    return found
+    through = _together_through(node, operand, layout, library)
+    scatters = layout is not None and _scatters(node, library)
+    found = {key: replace(read, together=gcd(read.together, through)) for key, read in reads.items()}
+    return {
+        key: replace(read, moved=layout, elements=node.type.elements) if scatters and read.moved is None else read
+        for key, read in found.items()
+    }
 
 
 def _together_in(parameter: Node) -> int:

@@ -36,6 +36,7 @@ from genrw.engine.programs.operands import (
     stored,
 )
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
+from genrw.grammar.rw_tree import MonoidDecl
 
 
 @dataclass(frozen=True)
@@ -264,19 +265,22 @@ def space_record(module: Module, library: Library) -> LazyRecord:
 
 def _accumulator_bytes(fold: Node, library: Library) -> int:
     """The bytes of what a fold combines elements to: all fields, aligned, if its monoid carries several."""
-    member = library.find(fold.op)
-    monoid = library.monoids.get(member[1] or "") if member is not None else None
-    dtype = fold.operands[0].type.dtype
+    monoid, dtype = _monoid_of(fold, library), fold.operands[0].type.dtype
     fields = [itemsize(t) for t in field_types(monoid, dtype)] if monoid is not None else []
     if fields:
         return -(-sum(fields) // max(fields)) * max(fields)
     return max(itemsize(fold.type.dtype), itemsize(accumulate_type(monoid, dtype)) if monoid is not None else 0)
 
 
+def _monoid_of(fold: Node, library: Library) -> MonoidDecl | None:
+    """The monoid that a fold's name tells; None of a fold that goes by another name."""
+    member = library.find(fold.op)
+    return library.monoids.get(member[1] or "") if member is not None else None
+
+
 def _combining(fold: Node, library: Library) -> int:
     """The operations by which a fold combines two accumulators."""
-    member = library.find(fold.op)
-    monoid = library.monoids.get(member[1] or "") if member is not None else None
+    monoid = _monoid_of(fold, library)
     return combining(monoid) if monoid is not None else 1
 
 
