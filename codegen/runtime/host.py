@@ -186,6 +186,7 @@ _EXPORT = 'extern "C" __attribute__((visibility("default")))'
 def _entry(name: str, kernel: str, arg_types: Sequence[str], in_loops: bool) -> str:
     """The exported function that runs a range of groups over an array of argument pointers, and how many bytes of memory
     it takes for the variables of a group's lanes."""
+    kernel = f"::{kernel}"  # A parameter of the function may have the kernel's name.
     lines = [
         f"{_EXPORT} unsigned long long {name}_bytes() {{ return {f'sizeof({kernel}_lanes)' if in_loops else 0}; }}"
     ]
