@@ -17,7 +17,7 @@ import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import log
 from multiprocessing import get_context
 from pathlib import Path
@@ -144,8 +144,7 @@ def _times(kernel: Program, request: Request, lock: Any) -> Iterator[tuple[float
     for schedule in _chosen(kernel):
         if time.time() > request.until:
             return
-        entries = {**kernel.library.schedule_defaults, **schedule}
-        pinned = replace(kernel, options=replace(kernel.options, schedule=entries))
+        pinned = kernel.pinned(schedule)
         code_objects(runtime, pinned, pinned.kernels())
         inputs = inputs or random_inputs(pinned.origin[0], pinned.library, 0)
         with lock:

@@ -86,7 +86,7 @@ def _schedules(
     context = program.context(with_space(module, library))
     found = []
     for cost, entries, rules in rated:
-        whole = {**library.schedule_defaults, **entries}
+        whole = library.whole_schedule(entries, context["target"])
         kernel = next(op for op in library.kernel_operators if entries.keys() <= op.attributes.keys() <= whole.keys())
         terms = {name: term({**context, **whole}) for name, term in kernel.terms.items()}
         known = of_schedule(measured, entries)

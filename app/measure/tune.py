@@ -162,8 +162,7 @@ def _measure(
         for predicted, schedule, _ in rated:
             found = of_schedule(known, schedule)
             if found is None:
-                entries = {**kernel.library.schedule_defaults, **schedule}
-                pinned = replace(kernel, options=replace(kernel.options, schedule=entries))
+                pinned = kernel.pinned(schedule)
                 try:
                     if case is None:
                         case = make(pinned, label)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from genrw.grammar.diagnostics import GenrwError
@@ -22,11 +23,12 @@ class Record:
     def of(cls, values: Mapping[str, Any], absent: Callable[[str], GenrwError] | None = None) -> Record:
         return cls(tuple(values.items()), absent)
 
+    @cached_property
+    def _values(self) -> dict[str, Any]:
+        return dict(self.items)
+
     def member(self, name: str) -> object:
-        for key, value in self.items:
-            if key == name:
-                return value
-        raise KeyError(name)
+        return self._values[name]
 
 
 class LazyRecord:

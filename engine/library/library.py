@@ -12,6 +12,7 @@ from typing import Any
 from genrw.engine.ir.dtypes import same_value
 from genrw.engine.ir.nodes import Node
 from genrw.engine.language.expr import Evaluator, compile_expr
+from genrw.engine.language.expr_walk import free_names
 from genrw.engine.language.functions import Function
 from genrw.engine.library.context import EMPTY, Record
 from genrw.engine.library.instructions import Instruction
@@ -472,21 +473,47 @@ class Library:
         return int(schedule.get(entry, default)) if entry else default
 
     @cached_property
-    def schedule_defaults(self) -> Mapping[str, Any]:
-        """What entries of a schedule are where it does not say: the constant defaults of kernels' attributes."""
+    def _schedule_defaults(self) -> Mapping[str, Any]:
+        """The constant defaults of kernels' attributes."""
         declared = [a for op in self.kernel_operators for a in op.decl.attributes]
         return {a.name: value for a in declared if (value := _constant(a.default)) is not None}
 
-    def told_schedule(self, schedule: Mapping[str, Any]) -> dict[str, Any]:
-        """A schedule without the entries that say what they are by default."""
-        return {k: v for k, v in schedule.items() if k not in self.schedule_defaults or v != self.schedule_defaults[k]}
+    @cached_property
+    def _derived_entries(self) -> Mapping[str, Evaluator]:
+        """The defaults of kernels' attributes that depend on others of these, or on the target, and on nothing else."""
+        found: dict[str, Evaluator] = {}
+        for op in self.kernel_operators:
+            known = {*op.attributes, "target"}
+            defaults = ((a.name, a.default) for a in op.decl.attributes if a.default is not None)
+            found |= {n: op.defaults[n] for n, d in defaults if free_names(d) <= known and _constant(d) is None}
+        return found
 
-    def schedule_record(self, schedule: Mapping[str, Any], listing: Span | None = None) -> Record:
+    def whole_schedule(self, schedule: Mapping[str, Any], target: Target) -> dict[str, Any]:
+        """A schedule with the entries that it does not give and that follow from the others."""
+        entries = {**self._schedule_defaults, **schedule}
+        for name, default in self._derived_entries.items():
+            if name not in entries:
+                try:
+                    entries[name] = default({**entries, "target": target})
+                except (GenrwError, KeyError):
+                    continue  # What it follows from is not given.
+        return entries
+
+    def told_schedule(self, schedule: Mapping[str, Any], target: Target) -> dict[str, Any]:
+        """A schedule without the entries that follow from the others."""
+        told = {
+            k: v for k, v in schedule.items() if k not in self._schedule_defaults or v != self._schedule_defaults[k]
+        }
+        names = {**schedule, "target": target}
+        derived = {k: default(names) for k, default in self._derived_entries.items() if k in told}
+        return {k: v for k, v in told.items() if k not in derived or v != derived[k]}
+
+    def schedule_record(self, schedule: Mapping[str, Any], target: Target, listing: Span | None = None) -> Record:
         """A kernel's schedule as rules see it; without entries where there is none. `listing` is the text of a program
         that begins behind the choice of its schedule: what the schedule lacks is missing there."""
         absent = partial(_unscheduled, listing) if listing is not None else None
         if schedule:
-            return Record.of({**self.schedule_defaults, **schedule}, absent)
+            return Record.of(self.whole_schedule(schedule, target), absent)
         return EMPTY if absent is None else Record.of({}, absent)
 
     @cached_property

@@ -186,9 +186,10 @@ class _ExampleRun:
         policy = next(
             (a.value.name for a in self.example.context if a.name == "policy" and isinstance(a.value, tree.Word)), None
         )
+        target = self.library.target(module.target)
         return {
-            "target": self.library.target(module.target),
-            "schedule": self.library.schedule_record(module.schedule),
+            "target": target,
+            "schedule": self.library.schedule_record(module.schedule, target),
             "space": space_record(module, self.library),
             "policy": policy or DEFAULT_POLICY,
             "parameters": parameter_names(module),

@@ -349,9 +349,10 @@ class Pipeline:
     def context(self, module: Module, options: Options) -> dict[str, Any]:
         """What rules may ask about a module's surroundings."""
         listing = module.span if self.library.is_scheduled(module.stage) else None
+        target = self.library.target(module.target)
         return {
-            "target": self.library.target(module.target),
-            "schedule": self.library.schedule_record(module.schedule, listing),
+            "target": target,
+            "schedule": self.library.schedule_record(module.schedule, target, listing),
             "space": space_record(module, self.library),
             "policy": options.policy,
             "parameters": parameter_names(module),

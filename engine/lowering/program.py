@@ -102,6 +102,12 @@ class StagedProgram:
         parsed = type(self).parse(self.source, self.library, options)
         return replace(parsed, arrays=self.arrays, unused=self.unused, trusted=self.trusted)
 
+    def pinned(self, schedule: Mapping[str, Any]) -> Self:
+        """The same kernel with a schedule, of which entries that follow from others need not be given."""
+        (module,) = self.modules
+        entries = self.library.whole_schedule(schedule, self.library.target(module.target))
+        return replace(self, options=replace(self.options, schedule=entries))
+
     @property
     def modules(self) -> tuple[Module, ...]:
         """All modules but the main ones that only call others."""

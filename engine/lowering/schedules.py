@@ -77,8 +77,9 @@ def scheduled(module: Module, kernel: RatedKernel, library: Library, options: Op
         values = {k: ", ".join(map(str, dict.fromkeys(r.entries[k] for r in kernel.schedules))) for k in pinned}
         remedy = "; ".join(f"`{k}` may be {found}" for k, found in values.items())
         raise error(f"no legal schedule of module `{module.name}` has {shown}", module.span, remedy)
+    target = library.target(module.target)
     told: list[tuple[float, Mapping[str, Any], tuple[str, ...]]] = [
-        (rated.cost, library.told_schedule(rated.entries), rated.openers) for rated in legal
+        (rated.cost, library.told_schedule(rated.entries, target), rated.openers) for rated in legal
     ]
     trace.schedules[module.name] = told
     preferred = options.preferences.schedule(module) if options.preferences is not None and not pinned else None

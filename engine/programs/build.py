@@ -78,11 +78,12 @@ def build_module(
     """Check and type one module; GenrwError with all problems found. A fragment, which a rule's author wrote, may return
     values of any sort."""
     header = _header(module, library, of_rule=fragment)
-    target = header.get("target", default_target)
+    named = header.get("target", default_target)
+    target = library.target(named)
     schedule = header.get("schedule", {})
     context = {
-        "target": library.target(target),
-        "schedule": library.schedule_record(schedule, None if fragment else module.span),
+        "target": target,
+        "schedule": library.schedule_record(schedule, target, None if fragment else module.span),
     }
     modules = modules or {module.name: module}
     check_calls(module, modules)
@@ -93,7 +94,7 @@ def build_module(
         root,
         tuple(builder.parameters),
         stage=header.get("stage") or infer_stage(library, builder.written),
-        target=target if "target" in header else "",
+        target=named if "target" in header else "",
         schedule=schedule,
         space=header.get("space"),
         axes=header.get("axes", ()),
@@ -114,7 +115,7 @@ def module_values(
         check_calls(module, modules)
     except GenrwError as problem:
         return [], list(problem.diagnostics)
-    context = {"target": target, "schedule": library.schedule_record(schedule)}
+    context = {"target": target, "schedule": library.schedule_record(schedule, target)}
     builder = _Builder(library, context, modules, "stage" in header)
     builder.instructions(module, None)
     return builder.made, builder.problems

@@ -37,7 +37,7 @@ class KernelContext:
         module = Module("main", ending, self.parameters, space=self.space, axes=self.axes)
         return {
             "target": self.target,
-            "schedule": library.schedule_record(self.schedule),
+            "schedule": library.schedule_record(self.schedule, self.target),
             "space": space_record(module, library),
             "policy": self.policy,
             "parameters": parameter_names(module),

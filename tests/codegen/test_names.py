@@ -155,10 +155,14 @@ def test_kernels_and_tables_stand_beside_the_names_of_libraries(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("target", ["host", "gfx942"])
-@pytest.mark.parametrize("name", ["a0", "a1", "args", "first", "last", "order", "memory", "gen_run", "gen_run0", "unit0"])
+@pytest.mark.parametrize(
+    "name", ["a0", "a1", "args", "first", "last", "order", "memory", "gen_run", "gen_run0", "unit0"]
+)
 def test_kernels_may_be_named_like_what_starts_them(name: str, target: str) -> None:
     text = f"@module {name}\nx = @param:x -> float{{2, 300}}\ny = reduce_max[axes={{1}}](x)\n@return(y)\n"
-    twice = f"@module {name}\nx = @param:x -> float{{2, 300}}\ny = softmax[axis=0](x)\nz = softmax[axis=1](y)\n@return(z)\n"
+    twice = (
+        f"@module {name}\nx = @param:x -> float{{2, 300}}\ny = softmax[axis=0](x)\nz = softmax[axis=1](y)\n@return(z)\n"
+    )
     x = np.random.default_rng(0).random((2, 300), np.float32)
     assert genrw.load(text, target=target).run({"x": x})["y"].ravel().tolist() == x.max(1).tolist()
     np.testing.assert_allclose(genrw.load(twice, target=target).run({"x": x})["z"].sum(1), 1, rtol=1e-5)

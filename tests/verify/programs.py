@@ -1338,6 +1338,13 @@ def _written_lower() -> dict[str, str]:
             y = add(v, w)
             store = store(z_output, share, y)
             @return(store)""",
+        "lanes_apart": """
+            @module main [stage=gridwise, target=gfx942, schedule={algo=apart, block_size=256, lanes=16, vector=1, share=4, steps=2, lane_stride=16, grid=3}, space={70, 37}, axes={0}, outputs={z_output=y}]
+            x = @param:x -> float{70, 37}
+            z_output = @param:z_output -> float{1, 37}
+            y = gridwise_reduce[op=sum, algo=columns, reduce_elements=70, axes={0}](x)
+            copy = copy(y, z_output)
+            @return(copy)""",
         "rows_by_hand": """
             @module main [stage=lanewise, target=gfx942, schedule={algo=wave, block_size=256, lanes=64, vector=1, share=4, steps=1, grid=2}, space={8, 256}, axes={1}]
             x = @param:x -> float{8, 256}

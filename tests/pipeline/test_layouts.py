@@ -1,0 +1,125 @@
+"""Arrangements of lanes are numbers: what lanes make of rows is right for any of them, without a rule that knows its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from breadth import first_quick
+from support import check_host_schedules, check_schedules, lower_each
+
+import genrw
+from genrw.grammar.diagnostics import GenrwError
+
+EXTENTS = (2, 3, 7, 16, 33, 64, 70, 128, 257)
+PROGRAMS = (
+    "y = reduce_sum[axes={{{axis}}}](x)\n@return(y)",
+    "y = softmax[axis={axis}](x)\n@return(y)",
+    "y = argmax[axis={axis}](x)\n@return(y)",
+    "m = reduce_max[axes={{{axis}}}](x)\ny = sub(x, m)\n@return(y, m)",
+    "b = @param:b -> float{{1, 1}}\nc = multibroadcast[out_lens={{{lens}}}](b)\ny = reduce_sum[axes={{{axis}}}](c)\n@return(y)",
+    "m = reduce_mean[axes={{{axis}}}](x)\nd = sub(x, m)\ns = reduce_max[axes={{{axis}}}](d)\n@return(s, d)",
+)
+TARGETS = ("gfx942", "gfx1100", "sm_90")
+
+
+def layout(draw: Random, rows: int, n: int, wave: int) -> dict[str, Any]:
+    """Lanes of a workgroup and of a row, side by side or apart; a share along a row or across rows; as many steps as it takes."""
+    block = draw.choice([64, 256])
+    lanes = draw.choice([k for k in (1, 2, 16, wave, 256) if k <= block])
+    vector = draw.choice([1, 2, 4])
+    apart = lanes == block or (lanes > 1 and draw.random() < 0.5)
+    stride = block // lanes if apart else 1
+    if draw.random() < 0.4 and (apart or lanes == 1):
+        share = abreast = vector if apart else vector * draw.choice([1, 4])
+    else:
+        share, abreast = vector * draw.choice([1, 4]), 1
+    steps = -(-n // (lanes * (share // abreast)))
+    grid = -(-rows // (block // lanes * abreast))
+    numbers = {"block_size": block, "lanes": lanes, "vector": vector, "share": share, "steps": steps, "grid": grid}
+    return {"algo": "own", **numbers, "abreast": abreast, "lane_stride": stride}
+
+
+def arranged(seed: int) -> tuple[str, list[dict[str, Any]], str]:
+    """A program, some arrangements for its rows, and a target."""
+    draw = Random(seed)
+    lens, axis = [draw.choice(EXTENTS), draw.choice(EXTENTS)], draw.randrange(2)
+    said = PROGRAMS[seed % len(PROGRAMS)].format(axis=axis, lens=f"{lens[0]}, {lens[1]}")
+    target = draw.choice(TARGETS)
+    wave = 64 if target == "gfx942" else 32
+    found = [layout(draw, lens[1 - axis], lens[axis], wave) for _ in range(6)]
+    return f"x = @param:x -> float{{{lens[0]}, {lens[1]}}}\n{said}", found, target
+
+
+@pytest.mark.parametrize("seed", first_quick(range(120), quick=3, usual=24))
+def test_any_arrangement_means_what_the_program_means(seed: int) -> None:
+    check_schedules(*arranged(seed))
+
+
+@pytest.mark.parametrize("seed", first_quick(range(120), quick=2, usual=12))
+def test_kernels_of_any_arrangement_give_it(seed: int) -> None:
+    check_host_schedules(*arranged(seed))
+
+
+def test_families_are_names_for_numbers() -> None:
+    """An arrangement that has a family's numbers, and another name, gives the family's kernel."""
+    text = "x = @param:x -> float{300, 192}\ny = reduce_sum[axes={0}](x)\n@return(y)"
+    numbers = {"block_size": 256, "lanes": 16, "vector": 4, "share": 4, "steps": 19, "grid": 3}
+    own = {"algo": "own", **numbers, "abreast": 4, "lane_stride": 16}
+    family, other = str(lower_each(text, [{"algo": "columns", **numbers}, own])).split("@module k1")
+    assert family.split("\n", 1)[1].strip() == other.split("\n", 1)[1].strip()
+
+
+# ---- arrangements that rules open
+
+OWN = """
+stage schedule
+
+/// An arrangement.
+rule own_arrangement
+  return(xs...)
+  when is_rows(space, policy) and target.wave_size > 1
+  => scheduled[algo="own", block_size=256, {numbers}, steps=ceil_div(space.n, 16)](xs...)
+"""
+ROWS = "x = @param:x -> float{64, 48}\ny = reduce_sum[axes={1}](x)\n@return(y)\n"
+
+
+def opened(folder: Path, numbers: str) -> str:
+    (folder / "own.rw").write_text(OWN.format(numbers=numbers))
+    return str(genrw.load(ROWS, target="gfx942", rules=[folder], schedule={"algo": "own"}).lower("gridwise"))
+
+
+def test_a_rule_of_one_line_opens_an_arrangement(tmp_path: Path) -> None:
+    lowered = opened(tmp_path, "lanes=16, vector=1, share=1, lane_stride=16")
+    assert "steps=3, lane_stride=16, grid=4}" in lowered
+    assert "gridwise_reduce[op=sum, algo=columns" in lowered
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        (
+            "lanes=1, vector=2, share=8, abreast=2",
+            "a lane's share of 8 lies along one row or across as many, not across 2",
+        ),
+        (
+            "lanes=16, vector=1, share=1, lane_stride=4",
+            "lanes that share rows side by side stand 256 / 16 apart, not 4",
+        ),
+        (
+            "lanes=128, vector=1, share=1",
+            "128 neighbouring lanes of a row are no part of a wave, nor the whole workgroup",
+        ),
+        (
+            "lanes=16, vector=1, share=4, abreast=4, lane_stride=16",
+            "lanes that share rows have a vector of these, not 4",
+        ),
+    ],
+)
+def test_what_is_no_arrangement_is_refused(tmp_path: Path, numbers: str, message: str) -> None:
+    with pytest.raises(GenrwError) as refused:
+        opened(tmp_path, numbers)
+    assert message in str(refused.value)
+    assert "own.rw" in str(refused.value)
