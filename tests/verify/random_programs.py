@@ -141,13 +141,19 @@ def written(type_: Type) -> str:
     return f"{type_.dtype}{show(type_.lens)}" + (f", {show(type_.strides)}" if type_.strides is not None else "")
 
 
+PART = "part"
+"""The name of a module that another one calls."""
+
+
 @dataclass(frozen=True)
 class RandomProgram:
-    """Instructions in order and the results; those from one place up to another stand in a module of their own."""
+    """Instructions in order and the results; those from one place up to another stand in a module of their own. `name` is that
+    of the module that is called."""
 
     lines: tuple[Line, ...]
     results: tuple[str, ...]
     cut: tuple[int, int] | None = None
+    name: str = ""
 
     def __repr__(self) -> str:
         return "\n" + self.text
@@ -161,7 +167,8 @@ class RandomProgram:
     def text(self) -> str:
         """The program as `.gen` text."""
         if self.cut is None:
-            return "\n".join([*(line.text({}) for line in self.lines), self._ending(self.results)]) + "\n"
+            named = [f"@module {self.name}"] if self.name else []
+            return "\n".join([*named, *(line.text({}) for line in self.lines), self._ending(self.results)]) + "\n"
         begin, end = self.cut
         inside = self.lines[begin:end]
         made = {line.name for line in inside}
@@ -172,11 +179,11 @@ class RandomProgram:
         names = {o: f"g{i}" for i, o in enumerate(given)}
         parameters = [parameter(f"g{i}", replace(known[o].type, strides=None)) for i, o in enumerate(given)]
         lines = [line.text({}) for line in self.lines[:begin]]
-        lines += [f"{', '.join(taken)} = call[module=part]({', '.join(given)})"]
+        lines += [f"{', '.join(taken)} = call[module={PART}]({', '.join(given)})"]
         lines += [line.text({}) for line in self.lines[end:]]
-        lines += [self._ending(self.results), "", "@module part"]
+        lines += [self._ending(self.results), "", f"@module {PART}"]
         lines += [line.text(names) for line in (*parameters, *inside)]
-        return "\n".join(["@module main", *lines, self._ending(taken)]) + "\n"
+        return "\n".join([f"@module {self.name or 'main'}", *lines, self._ending(taken)]) + "\n"
 
     def _ending(self, results: Sequence[str]) -> str:
         return f"@return({', '.join(results)})"
@@ -289,7 +296,8 @@ class Writer:
             others = self.lines if self.random.random() < 0.2 else [v for v in self.lines if v.operands is not None]
             results += [self.random.choice(others).name for _ in range(self.random.randint(1, 2)) if others]
         self.random.shuffle(results)
-        program = RandomProgram(tuple(self.lines), tuple(results)).needed()
+        name = self.random.choice([n for n in identifiers() if n != PART]) if self.strange else ""
+        program = RandomProgram(tuple(self.lines), tuple(results), name=name).needed()
         return replace(program, cut=self._cut(program)) if self.random.random() < 0.06 else program
 
     def _cut(self, program: RandomProgram) -> tuple[int, int] | None:

@@ -77,6 +77,8 @@ def _smaller_programs(program: RandomProgram) -> Iterator[RandomProgram]:
             yield replace(program, results=program.results[:i] + program.results[i + 1 :]).needed()
     if program.cut is not None:
         yield replace(program, cut=None)
+    if program.name:
+        yield replace(program, name="")
     for i, line in reversed([*enumerate(program.lines)]):
         if line.operands is not None:
             yield from _without(program, i, line)
