@@ -69,11 +69,14 @@ def read_beneath(node: Node, library: Library) -> list[int]:
 
 @dataclass(frozen=True)
 class _Read:
-    """A parameter as a value's elements are taken from it: blocks of `together` neighbours are read as one, `moved` says how
-    an operator ordered its axes, which made `elements`."""
+    """A parameter as a value's elements are taken from it: blocks of `together` neighbours are read as one, `run` neighbours
+    follow one another, and an index of `places` bytes says where, if there is one; `moved` says how an operator ordered its
+    axes, which made `elements`."""
 
     parameter: Node
     together: int
+    run: int
+    places: int = 0
     moved: Layout | None = None
     elements: int = 0
 
@@ -85,10 +88,10 @@ def operands_of(module: Module, lens: tuple[int, ...], axes: tuple[int, ...], li
     for result in module.root.operands:
         value = stored(result)
         if value.type.elements == prod(lens):
-            yield _operand(_Read(value, _together_in(value)), lens, axes, is_stored=True)
+            yield _operand(_read_of(value), lens, axes, is_stored=True)
         elif axes and value.type.elements == prod(n for d, n in enumerate(lens) if d not in axes):
             # Those of rows side by side lie side by side, as in a space of their own.
-            yield _operand(_Read(value, _together_in(value)), value.type.lens, (), is_stored=True)
+            yield _operand(_read_of(value), value.type.lens, (), is_stored=True)
 
 
 def _operand(read: _Read, lens: tuple[int, ...], axes: tuple[int, ...], is_stored: bool = False) -> Record:
@@ -100,6 +103,8 @@ def _operand(read: _Read, lens: tuple[int, ...], axes: tuple[int, ...], is_store
         "elements": min(read.elements or read.parameter.type.elements, prod(lens)),
         "item": itemsize(read.parameter.type.dtype),
         "together": read.together,
+        "run": read.run,
+        "places": read.places,
         "gaps": _gaps(read.parameter),
         "spread": _spread(read.parameter),
         "is_stored": is_stored,
@@ -119,7 +124,7 @@ def _reads(module: Module, elements: int, library: Library) -> list[_Read]:
         below = _merged(known.get(id(o), {}) for o in node.operands)
         role = library.role(node.op)
         if node.op == library.boundary("input").name and node.type.sort == "tensor":
-            known[id(node)] = {id(node): _Read(node, _together_in(node))} if 2 * node.type.elements >= elements else {}
+            known[id(node)] = {id(node): _read_of(node)} if 2 * node.type.elements >= elements else {}
         elif role == "pointwise":
             known[id(node)] = below
         elif role == "index_map":
@@ -136,7 +141,12 @@ def _merged(reads: Iterator[dict[int, _Read]] | Sequence[dict[int, _Read]]) -> d
         for key, read in each.items():
             other = found.get(key, read)
             kept = read if read.moved and not other.moved else other
-            found[key] = replace(kept, together=gcd(read.together, other.together))
+            found[key] = replace(
+                kept,
+                together=gcd(read.together, other.together),
+                run=min(read.run, other.run),
+                places=max(read.places, other.places),
+            )
     return found
 
 
@@ -144,17 +154,24 @@ def _moved(node: Node, operand: Node, reads: dict[int, _Read], library: Library)
     """What an operator that moves elements reads through one of its operands."""
     layout = order_of_axes(node, library)
     through = _together_through(node, operand, layout, library)
+    run, places = _run_through(node, operand, layout, library), _places(node, library)
     scatters = layout is not None and _scatters(node, library)
-    found = {key: replace(read, together=gcd(read.together, through)) for key, read in reads.items()}
+    found = {
+        key: replace(
+            read, together=gcd(read.together, through), run=min(read.run, run), places=max(read.places, places)
+        )
+        for key, read in reads.items()
+    }
     return {
         key: replace(read, moved=layout, elements=node.type.elements) if scatters and read.moved is None else read
         for key, read in found.items()
     }
 
 
-def _together_in(parameter: Node) -> int:
-    """How many neighbours of a tensor lie side by side in its memory, in blocks that begin at multiples of as many."""
-    return _of_layout(parameter.type.lens, parameter.type.layout)
+def _read_of(tensor: Node) -> _Read:
+    """A tensor's elements in their order."""
+    lens, strides = tensor.type.lens, tensor.type.layout
+    return _Read(tensor, _of_layout(lens, strides), _run_of(lens, strides))
 
 
 _BURST = 64
@@ -179,6 +196,39 @@ def _spread(tensor: Node) -> float:
 def _of_layout(lens: tuple[int, ...], strides: tuple[int, ...]) -> int:
     *outer, (length, stride) = merged(lens, strides)
     return gcd(length, *(s for _, s in outer)) if stride in (0, 1) else 1
+
+
+def _run_of(lens: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """How many neighbours follow one another in a layout."""
+    *_, (length, stride) = merged(lens, strides)
+    return max(1, length) if stride == 1 else 1
+
+
+def _places(node: Node, library: Library) -> int:
+    """The bytes of an index that says where elements come from, if several elements share it."""
+    parts = library.operator(node.op).decl.role_parts
+    place = library.part(node.op, 0) if parts else 0
+    others = [o for i, o in enumerate(node.operands) if i != place] if parts else []
+    return max((itemsize(o.type.dtype) for o in others if 2 * o.type.elements < node.type.elements), default=0)
+
+
+def _run_through(node: Node, operand: Node, layout: Layout | None, library: Library) -> int:
+    """How many neighbours follow one another in an operand of an operator that moves elements, if they do there."""
+    parts = library.operator(node.op).decl.role_parts
+    if layout is not None:
+        return _run_of(*layout)
+    if "in_order" in parts:
+        return max(1, node.type.elements)
+    named = _named_axes(node, library) if parts else set()
+    inner, rank = 1, len(node.type.lens)
+    for d in reversed(range(rank)):
+        length = operand.type.lens[d - rank] if rank - d <= len(operand.type.lens) else 1
+        if d in named:
+            return inner
+        inner *= max(1, min(length, node.type.lens[d]))
+        if length != node.type.lens[d]:
+            return inner
+    return inner
 
 
 def _together_through(node: Node, operand: Node, layout: Layout | None, library: Library) -> int:

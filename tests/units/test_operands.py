@@ -31,6 +31,7 @@ PROGRAMS = {
     "rows taken": ("float{6, 8}", "gather[axis=0](x, i)"),
     "columns taken": ("float{6, 8}", "gather[axis=1](x, i)"),
     "in another shape": ("float{6, 8}", "reshape[dims={4, 12}](x)"),
+    "rows with something around": ("float{6, 8}", "pad[pads={1, 0, 0, 2}](x)"),
 }
 
 
@@ -46,10 +47,10 @@ def _read(space: LazyRecord) -> Any:
     return next(o for o in space.member("operands") if not o.member("is_stored"))
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_neighbours_that_are_said_to_lie_together_have_consecutive_addresses(name: str) -> None:
+def _places(name: str) -> tuple[Any, Module, np.ndarray]:
+    """What the space says of the operand of a program, and the addresses of its elements, -5 where there are none."""
     declared, term = PROGRAMS[name]
-    program, module, space = _space(declared, term)
+    program, module, space = _space(declared, term.replace("](x)", ", value=-5.0](x)") if "pad" in term else term)
     (x, *others) = module.parameters
     lens, strides = x.type.lens, x.type.layout
     places = sum(
@@ -59,9 +60,33 @@ def test_neighbours_that_are_said_to_lie_together_have_consecutive_addresses(nam
     inputs = {"x": np.asarray(np.broadcast_to(places, lens), np.float32)}
     inputs |= {"i": np.array([4, 1, 3])} if others else {}
     (found,) = interpret(program.modules[0], program.library, program.context(module), inputs).values()
-    together = _read(space).member("together")
-    blocks = np.asarray(found).reshape(-1)[: prod(module.space) // together * together].reshape(-1, together)
+    return _read(space), module, np.asarray(found).reshape(-1)
+
+
+@pytest.mark.parametrize("name", [n for n in PROGRAMS if "around" not in n])
+def test_neighbours_that_are_said_to_lie_together_have_consecutive_addresses(name: str) -> None:
+    read, module, places = _places(name)
+    together = read.member("together")
+    blocks = places[: prod(module.space) // together * together].reshape(-1, together)
     assert (np.diff(blocks, axis=1) == 1).all()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_runs_are_as_long_as_consecutive_addresses(name: str) -> None:
+    """No run is longer than is said, but where one happens to go on where another ends."""
+    read, module, places = _places(name)
+    run = read.member("run")
+    ends = np.flatnonzero(np.diff(places) != 1)
+    lengths = np.diff(np.concatenate([[-1], ends, [len(places) - 1]]))
+    assert max(lengths) % run == 0
+    assert (run < prod(module.space)) == (len(ends) > 0)
+
+
+def test_an_index_that_elements_share_says_where_they_are() -> None:
+    _, _, taken = _space("float{6, 8}", "gather[axis=1](x, i)")
+    _, _, packed = _space("float{6, 8}", "relu(x)")
+    assert (_read(taken).member("places"), _read(taken).member("run")) == (8, 1)
+    assert (_read(packed).member("places"), _read(packed).member("run")) == (0, 48)
 
 
 def test_what_lies_between_gaps_comes_too() -> None:
