@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from breadth import spread
 from support import load, lower_each
 from tiled_cases import Product, tiled_schedules
 from together import Made, compile_together
@@ -42,8 +43,7 @@ def by_boxes(made: Product, dtype: str, n: int = 128, **entries: Any) -> tuple[P
     return program, kernel, case
 
 
-@pytest.mark.parametrize("dtype", BY_WGMMA)
-@pytest.mark.parametrize("made", PRODUCTS, ids=str)
+@pytest.mark.parametrize(("made", "dtype"), spread(PRODUCTS, [*BY_WGMMA]), ids=str)
 def test_tiles_are_boxes(made: Product, dtype: str) -> None:
     program, kernel, case = by_boxes(made, dtype)
     assert kernel.text.count("GEN_TENSOR_MAP(") == 2
