@@ -57,7 +57,11 @@ class GenrwError(Exception):
         if isinstance(diagnostics, Diagnostic):
             diagnostics = [diagnostics]
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
-        super().__init__("\n".join(d.render() for d in self.diagnostics))
+        super().__init__(self.diagnostics)
+
+    def __str__(self) -> str:
+        """What is wrong, as it is printed. Many errors only tell that something cannot be: their text is never made."""
+        return "\n".join(d.render() for d in self.diagnostics)
 
     def __reduce__(self) -> tuple[type[GenrwError], tuple[tuple[Diagnostic, ...]]]:
         """An error goes from one process to another with its diagnostics."""

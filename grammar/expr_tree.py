@@ -32,6 +32,11 @@ class Node:
             if isinstance(n, Member) and isinstance(n.base, Name) and n.base.name not in local
         )
 
+    @cached_property
+    def called(self) -> frozenset[str]:
+        """The functions and helpers called."""
+        return frozenset(n.function for n, _ in walk_free(cast("Expr", self)) if isinstance(n, Call))
+
 
 @dataclass(frozen=True)
 class Const(Node):

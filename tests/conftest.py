@@ -63,6 +63,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """What the tests left goes with the process: pytest would look through all of it for garbage, five times."""
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def all_plans(request: pytest.FixtureRequest) -> bool:
     """Whether many random plans are asked for, or those that take seconds."""

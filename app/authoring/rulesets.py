@@ -15,6 +15,7 @@ import lark
 from genrw.engine.library.gather import OF_EXAMPLES, gathered_library
 from genrw.engine.library.library import Library
 from genrw.engine.library.rows import rules_among
+from genrw.engine.lowering.garbage import uncollected
 from genrw.folders import rule_files
 from genrw.grammar import expr_tree, gen_tree, rw_tree, source
 from genrw.grammar.cache import cache_folder, cache_key, read_object, write_object
@@ -45,6 +46,7 @@ def load_library(folders: Sequence[str | Path] = (), *, shipped: bool = True, ex
     return _library((shipped_texts, own), examples)
 
 
+@uncollected()
 def unchecked_library(
     folders: Sequence[str | Path] = (), *, shipped: bool = True
 ) -> tuple[Library, tuple[Diagnostic, ...]]:
@@ -83,6 +85,7 @@ def rule_texts(folders: Sequence[str | Path] = (), *, shipped: bool = True) -> t
 
 
 @lru_cache(maxsize=8)
+@uncollected()
 def _library(groups: tuple[Texts, Texts], examples: bool) -> Library:
     """The library of the shipped texts and of others; the rules of the latter are checked, the shipped ones were.
 

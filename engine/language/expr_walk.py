@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+from collections import ChainMap
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.language.builtins import FUNCTIONS
@@ -60,9 +62,9 @@ def free_names(expr: Expr) -> set[str]:
     return {name for name in expr.free if name not in DTYPES}
 
 
-def calls(expr: Expr) -> set[str]:
+def calls(expr: Expr) -> frozenset[str]:
     """The functions and helpers called."""
-    return {node.function for node in walk(expr) if isinstance(node, Call)}
+    return expr.called
 
 
 def member_uses(expr: Expr, lets: Lets | None = None) -> set[tuple[str, str]]:
@@ -164,7 +166,9 @@ def check_expr(
     functions: Mapping[str, Function] | None = None,
 ) -> list[Diagnostic]:
     """What cannot run whatever the values: unknown names and functions, wrong numbers of arguments."""
-    lets, table = lets or {}, {**FUNCTIONS, **(functions or {})}
+    if not calls(expr) and all(name in names or name in DTYPES for name in expr.free):
+        return []
+    lets, table = lets or {}, ChainMap(dict(functions or {}), FUNCTIONS)
     found: list[Diagnostic] = []
     for node, local in walk_free(expr):
         if isinstance(node, Name):
@@ -181,11 +185,10 @@ def foreign_calls(
     expr: Expr, lets: Lets, functions: Mapping[str, Function], elsewhere: Collection[str]
 ) -> Iterator[Diagnostic]:
     """Calls of helpers that go on to call what there is `elsewhere` only: in what operators mean."""
-    for node in walk(expr):
+    for node in walk(expr) if not calls(expr).isdisjoint(lets) else ():
         if isinstance(node, Call) and node.function in lets:
-            called = {
-                f for name in {node.function} | reached(lets[node.function], lets) for f in calls(lets[name].body)
-            }
+            helpers = {node.function} | reached(lets[node.function], lets)
+            called = {f for name in helpers for f in calls(lets[name].body)}
             foreign = sorted(f for f in called if f in elsewhere and f not in functions and f not in FUNCTIONS)
             if foreign:
                 message = f"`{node.function}` calls `{foreign[0]}`, which only what operators mean may call"
@@ -231,5 +234,10 @@ def _wrong_count(name: str, arity: str, count: int, remedy: str, span: Span) -> 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """A remedy that names the closest known name, if one is close."""
-    close = difflib.get_close_matches(name, sorted(known), n=1)
+    return _closest(name, tuple(sorted(known)))
+
+
+@lru_cache(maxsize=4096)
+def _closest(name: str, known: tuple[str, ...]) -> str | None:
+    close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean `{close[0]}`?" if close else None

@@ -283,6 +283,8 @@ class _RuleCheck:
         known: dict[str, Collection[str]] = {name: members for name, members in records.items() if members}
         known |= dict.fromkeys(values, VALUE_MEMBERS)
         for expr in self._expressions(right):
+            if all(base not in known or name in known[base] for base, name in expr.members):
+                continue
             for node, local in walk_free(expr):
                 if not (isinstance(node, Member) and isinstance(node.base, Name)) or node.base.name in local:
                     continue
@@ -293,17 +295,14 @@ class _RuleCheck:
 
     def _unknown_yet(self, right: Pattern) -> Iterator[Diagnostic]:
         """Parts of the context that a stage of the rule does not have."""
-        named = {
-            node.name: node.span
-            for expr in self._expressions(right)
-            for node, local in walk_free(expr)
-            if isinstance(node, Name) and node.name not in local
-        }
+        expressions = list(self._expressions(right))
         for name, known in self.library.context_stages.items():
             missing = [s for s in self.rule.stages if s in self.library.stages and s not in known]
-            if missing and name in named:
+            naming = [expr for expr in expressions if name in expr.free] if missing else []
+            if naming:
                 when = f"from `{known[0]}` on" if known else "at no stage"
-                yield Diagnostic(f"`{missing[0]}` does not know the {name}", named[name], f"it is known {when}")
+                span = _last_named(naming[-1], name).span
+                yield Diagnostic(f"`{missing[0]}` does not know the {name}", span, f"it is known {when}")
 
     def _circles(self) -> Iterator[Diagnostic]:
         """`with` values that are computed from themselves."""
@@ -384,6 +383,12 @@ def constant_of(expr: Expr | None) -> object:
         values = tuple(constant_of(item) for item in expr.items)
         return None if None in values else values
     return None
+
+
+def _last_named(expr: Expr, name: str) -> Expr:
+    """The last place at which an expression has a free name."""
+    places = [node for node, local in walk_free(expr) if isinstance(node, Name) and node.name == name not in local]
+    return places[-1]
 
 
 def not_a_condition(expr: Expr) -> str | None:

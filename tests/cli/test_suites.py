@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from breadth import spread
 from together import compile_together, lower_together
 
 import genrw
@@ -83,10 +84,10 @@ def test_some_lower(target: str) -> None:
     _lower(models()[first::SAMPLED], target)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("target", TARGETS)
-def test_a_case_of_each_kernel_lowers(target: str) -> None:
-    _lower(list({case.kernel: case for case in models()}.values()), target)
+@pytest.mark.parametrize(("share", "target"), spread(range(len(TARGETS)), TARGETS, quick=0))
+def test_a_case_of_each_kernel_lowers(share: int, target: str) -> None:
+    kernels = list({case.kernel: case for case in models()}.values())
+    _lower(kernels[share :: len(TARGETS)], target)
 
 
 def _is_right(case: BenchCase, program: Program) -> None:

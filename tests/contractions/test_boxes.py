@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import load
+from breadth import spread
+from support import load, lower_each
 from tiled_cases import Product, tiled_schedules
+from together import Made, compile_together
 
 from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.kernel_ir.text import ir_text
@@ -41,8 +43,7 @@ def by_boxes(made: Product, dtype: str, n: int = 128, **entries: Any) -> tuple[P
     return program, kernel, case
 
 
-@pytest.mark.parametrize("dtype", BY_WGMMA)
-@pytest.mark.parametrize("made", PRODUCTS, ids=str)
+@pytest.mark.parametrize(("made", "dtype"), spread(PRODUCTS, [*BY_WGMMA]), ids=str)
 def test_tiles_are_boxes(made: Product, dtype: str) -> None:
     program, kernel, case = by_boxes(made, dtype)
     assert kernel.text.count("GEN_TENSOR_MAP(") == 2
@@ -94,13 +95,14 @@ def test_a_depth_of_one_step(depth: int, views: str) -> None:
     offered = [s for s in tiled_schedules(load(case.text, "sm_90")) if str(s["instruction"]).startswith("wgmma")]
     alike = {(s["instruction"], s.get("stages"), s.get("staged")): s for s in offered}
     assert len(alike) >= 3
-    for schedule in offered:
-        program = load(case.text, "sm_90", schedule=schedule)
-        (kernel,) = program.kernels()
-        if schedule in alike.values():
-            run = HostDevice().load(program, [kernel])
-            for order in ORDERS:
-                case.check(run(case.inputs, threads=1, order=order)["z"])
+    lowered = lower_each(case.text, offered, "sm_90")
+    each = [Made(lowered.with_modules((module,))) for module in lowered.modules]
+    assert all(len(one.kernels) == 1 for one in each)
+    tried = [one for one, schedule in zip(each, offered, strict=True) if schedule in alike.values()]
+    compile_together(tried)
+    for one in tried:
+        for order in ORDERS:
+            case.check(one.on_the_host(case.inputs, threads=1, order=order)["z"])
 
 
 TURNS = Product(8, 32, 16, (300,), after=True)

@@ -6,6 +6,7 @@ from math import inf
 
 import numpy as np
 import pytest
+from breadth import spread
 from cases import Case, case, listed, whole
 from references import backwards_data, backwards_weights, convolution, dot
 from support import load
@@ -92,8 +93,7 @@ WINDOWS = {
 }
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize(("name", "target"), spread([*WINDOWS], TARGETS))
 def test_windows_of_copies(name: str, target: str) -> None:
     made = WINDOWS[name]
     program = load(made.text, target)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import references
+from breadth import spread
 from cases import Case, Made, case, case_of_last, listed, whole
 from rule_programs import PATCHES
 from support import check_built, check_every_stage, check_host, load
@@ -162,8 +163,7 @@ def patched_case(kind: str, target: str, seed: int) -> tuple[Case, Mapping[str, 
             return made, random.choice(found)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "target"), spread([*KINDS], TARGETS))
 def test_every_stage_computes_the_same(kind: str, target: str) -> None:
     for seed in range(AT_STAGES):
         made, schedule = patched_case(kind, target, seed)
@@ -172,8 +172,7 @@ def test_every_stage_computes_the_same(kind: str, target: str) -> None:
             made.check(lowered.run(made.inputs, "interpret")["z"])
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "target"), spread([*KINDS], TARGETS[::-1]))
 def test_kernels_compute_the_same_on_the_cpu(kind: str, target: str) -> None:
     cases = [patched_case(kind, target, seed) for seed in range(100, 100 + AS_KERNELS)]
     kernels = [made_of(made.text, target, schedule=schedule) for made, schedule in cases]

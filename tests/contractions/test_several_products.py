@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from breadth import spread
 from support import load
 
 from genrw.codegen.runtime.devices import HostDevice
@@ -69,9 +70,7 @@ def batched(first: tuple[int, ...], second: tuple[int, ...], dtype: str, turned:
     return "\n".join([*lines, f"@return({', '.join(f'd{i}' for i in range(uses))})\n"])
 
 
-@pytest.mark.parametrize("dtype", ["half", "bf16", "int8"])
-@pytest.mark.parametrize("first", BATCHES)
-@pytest.mark.parametrize("second", BATCHES)
+@pytest.mark.parametrize(("dtype", "first", "second"), spread(["half", "bf16", "int8"], BATCHES, BATCHES))
 def test_matrices_of_any_batches_are_multiplied_in_their_own_type(
     first: tuple[int, ...], second: tuple[int, ...], dtype: str
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import references
+from breadth import spread
 from cases import Case, whole
 from support import check_host_schedules, load, lower_each, shipped
 from tiled_cases import tiled_convolution, tiled_patches, tiled_product, tiled_schedules
@@ -17,7 +18,7 @@ from tiled_cases import tiled_convolution, tiled_patches, tiled_product, tiled_s
 from genrw.codegen.runtime.devices import HostDevice
 from genrw.engine.interpret.matrices import operand_places
 
-WAYS = [
+WAYS = (
     *(("sm_90", "half"), ("sm_90", "bf16"), ("sm_90", "float")),
     *(("gfx942", "half"), ("gfx90a", "bf16"), ("gfx942", "float")),
     *(("gfx1100", "half"), ("gfx1100", "bf16"), ("gfx1201", "half"), ("gfx1201", "bf16")),
@@ -26,16 +27,17 @@ WAYS = [
     *(("gfx90a", "int8"), ("gfx942", "int8"), ("gfx950", "int8")),
     *(("gfx1100", "int8"), ("gfx1100", "uint8"), ("gfx1201", "int8"), ("gfx1201", "uint8")),
     *(("host", dtype) for dtype in ("float", "double", "int32", "half", "bf16", "int8", "uint8")),
-]
+)
 """Targets with the element types for which they have instructions."""
+NAMED = {f"{target}-{dtype}": (target, dtype) for target, dtype in WAYS}
 AT_STAGES, AS_KERNELS = 4, 1
 """Cases of a target, a type and a kind."""
 KINDS = {"product": tiled_product, "convolution": tiled_convolution, "patches": tiled_patches}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("target", "dtype"), WAYS)
-def test_every_stage_computes_the_same(target: str, dtype: str, kind: str) -> None:
+@pytest.mark.parametrize(("way", "kind"), spread([*NAMED], [*KINDS]))
+def test_every_stage_computes_the_same(way: str, kind: str) -> None:
+    target, dtype = NAMED[way]
     for seed in range(AT_STAGES):
         case, schedule = scheduled_case(KINDS[kind], target, dtype, seed)
         program = load(case.text, target, schedule=schedule)
@@ -44,9 +46,9 @@ def test_every_stage_computes_the_same(target: str, dtype: str, kind: str) -> No
             case.check(lowered.run(case.inputs, "interpret")["z"])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("target", "dtype"), WAYS)
-def test_kernels_compute_the_same_on_the_cpu(target: str, dtype: str, kind: str) -> None:
+@pytest.mark.parametrize(("way", "kind"), spread([*NAMED], [*reversed(KINDS)]))
+def test_kernels_compute_the_same_on_the_cpu(way: str, kind: str) -> None:
+    target, dtype = NAMED[way]
     for seed in range(100, 100 + AS_KERNELS):
         case, schedule = scheduled_case(KINDS[kind], target, dtype, seed)
         program = load(case.text, target, schedule=schedule)
@@ -71,8 +73,7 @@ z = reduce_sum[axes={{1}}](m)
 """
 
 
-@pytest.mark.parametrize("sums", TYPES)
-@pytest.mark.parametrize("target", ["sm_90", "gfx942", "gfx1100", "host"])
+@pytest.mark.parametrize(("target", "sums"), spread(["sm_90", "gfx942", "gfx1100", "host"], TYPES))
 def test_tiles_add_up_in_the_type_that_is_asked_for(target: str, sums: str) -> None:
     """Whatever elements and sums are of, what tiles make of them can be lowered."""
     for dtype in TYPES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from breadth import spread
 
 from genrw.engine.library.library import Library
 from genrw.engine.lowering.options import Options
@@ -25,8 +26,9 @@ def program(text: str, library: Library, target: str = "gfx942", policy: str = "
     return Program.parse(Source("test.gen", text), library, Options(target=target, policy=policy))
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
-@pytest.mark.parametrize("target", ["gfx942", "gfx1100", "host"])
+@pytest.mark.parametrize(
+    ("path", "target"), spread(EXAMPLES, ["gfx942", "gfx1100", "host"]), ids=lambda p: getattr(p, "stem", p)
+)
 def test_stage_by_stage_equals_at_once(path: Path, target: str, library: Library) -> None:
     text = path.read_text()
     at_once = {stage: str(program(text, library, target).lower(stage)) for stage in library.stages}

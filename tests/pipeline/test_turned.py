@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from breadth import spread
 from support import check_every_stage, check_host, check_host_schedules, load, schedules
 
 TARGETS = ("gfx942", "gfx1100", "sm_90", "host")
@@ -39,8 +40,7 @@ def turned(kind: str, seed: int) -> str:
     )
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("kind", ROWS)
+@pytest.mark.parametrize(("kind", "target"), spread([*ROWS], TARGETS))
 def test_random_programs(kind: str, target: str) -> None:
     for seed in range(3):
         check_every_stage(turned(kind, seed), target)

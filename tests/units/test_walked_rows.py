@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from breadth import spread
 from rule_programs import LOGITS, STEPS
 from support import check_host, load
 from together import made
@@ -36,11 +37,12 @@ def schedule_of(target: str) -> dict[str, object]:
     return {} if target == "host" else STEPS
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("width", [16384, 16396, 20012])
-@pytest.mark.parametrize("text", [LOGITS, POSITION, DIVERGENCE], ids=["logits", "position", "divergence"])
-def test_folds_by_steps(text: str, width: int, target: str) -> None:
-    check_host(text.format(dtype="bf16", width=width), target, schedule=schedule_of(target))
+FOLDS = {"logits": LOGITS, "position": POSITION, "divergence": DIVERGENCE}
+
+
+@pytest.mark.parametrize(("fold", "width", "target"), spread([*FOLDS], [16384, 16396, 20012], TARGETS))
+def test_folds_by_steps(fold: str, width: int, target: str) -> None:
+    check_host(FOLDS[fold].format(dtype="bf16", width=width), target, schedule=schedule_of(target))
 
 
 @pytest.mark.parametrize("dtype", ["half", "bf16"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support import check_host, schedules
+from support import check_host_schedules, schedules
 
 JOINED = """
 v = @param:v -> {dtype}{{1, 2, 1, 16}}
@@ -20,5 +20,4 @@ def test_joined_in_steps(op: str, dtype: str) -> None:
     text = JOINED.format(dtype=dtype, op=op)
     stepped = [s for s in schedules(text, "host") if s["algo"] == "flat" and s["steps"] > 1]
     assert stepped
-    for schedule in stepped:
-        check_host(text, "host", schedule=schedule)
+    check_host_schedules(text, stepped, "host")
