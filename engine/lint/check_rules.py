@@ -387,7 +387,9 @@ def constant_of(expr: Expr | None) -> object:
 
 def _last_named(expr: Expr, name: str) -> Expr:
     """The last place at which an expression has a free name."""
-    places = [node for node, local in walk_free(expr) if isinstance(node, Name) and node.name == name not in local]
+    places = [
+        node for node, local in walk_free(expr) if isinstance(node, Name) and node.name == name and name not in local
+    ]
     return places[-1]
 
 
