@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from math import gcd, prod
 
 from genrw.engine.ir.dtypes import DTYPES
@@ -219,15 +220,11 @@ def _run_through(node: Node, operand: Node, layout: Layout | None, library: Libr
         return _run_of(*layout)
     if "in_order" in parts:
         return max(1, node.type.elements)
-    named = _named_axes(node, library) if parts else set()
-    inner, rank = 1, len(node.type.lens)
-    for d in reversed(range(rank)):
-        length = operand.type.lens[d - rank] if rank - d <= len(operand.type.lens) else 1
-        if d in named:
-            return inner
-        inner *= max(1, min(length, node.type.lens[d]))
-        if length != node.type.lens[d]:
-            return inner
+    inner = 1
+    for length, made in _up_to_named(node, operand, library):
+        inner *= max(1, min(length, made))
+        if length != made:
+            break
     return inner
 
 
@@ -239,16 +236,21 @@ def _together_through(node: Node, operand: Node, layout: Layout | None, library:
         return _of_layout(*layout)
     if "in_order" in parts:
         return 0
-    named = _named_axes(node, library) if parts else set()
-    inner, rank = 1, len(node.type.lens)
-    for d in reversed(range(rank)):
-        length = operand.type.lens[d - rank] if rank - d <= len(operand.type.lens) else 1
-        if d in named:
-            return inner
-        if length != node.type.lens[d]:
-            return inner * gcd(length, node.type.lens[d]) if length > 1 else 0 if inner == 1 else inner
+    inner, lengths = 1, _up_to_named(node, operand, library)
+    for length, made in lengths:
+        if length != made:
+            return inner * gcd(length, made) if length > 1 else 0 if inner == 1 else inner
         inner *= length
-    return 0
+    return inner if len(lengths) < len(node.type.lens) else 0
+
+
+def _up_to_named(node: Node, operand: Node, library: Library) -> list[tuple[int, int]]:
+    """The lengths of an operand and of what is made of it along each axis, the last one first, up to one that an attribute names."""
+    named = _named_axes(node, library) if library.operator(node.op).decl.role_parts else set()
+    rank = len(node.type.lens)
+    lens = (1,) * (rank - len(operand.type.lens)) + operand.type.lens[-rank:]
+    axes = takewhile(lambda d: d not in named, reversed(range(rank)))
+    return [(lens[d], node.type.lens[d]) for d in axes]
 
 
 def _named_axes(node: Node, library: Library) -> set[int]:
