@@ -8,6 +8,7 @@ from typing import Any
 from genrw.engine.ir.dtypes import in_class, is_dtype
 from genrw.engine.ir.nodes import Attributes
 from genrw.engine.ir.types import EFFECT, Type, beyond_limits
+from genrw.engine.language.expr_walk import free_names
 from genrw.engine.library.library import Library, Operator
 from genrw.engine.library.monoids import bound, element_type, folds
 from genrw.grammar.diagnostics import GenrwError, error
@@ -191,6 +192,19 @@ def _check_requirements(operator: Operator, env: Mapping[str, Any], labels: Sequ
             raise TypeProblem(text, attribute=_culprit(operator, decl.condition))
 
 
+def unmet_requirement(operator: Operator, known: Mapping[str, Any]) -> str | None:
+    """What an operator requires and does not have, as far as it asks for nothing but what is known; None if there is nothing."""
+    for (condition, message), decl in zip(operator.requirements, operator.decl.requires, strict=True):
+        if free_names(decl.condition) <= known.keys():
+            try:
+                holds = condition(known)
+            except GenrwError as problem:
+                return problem.diagnostics[0].message
+            if not holds:
+                return _fill(message, known, {})
+    return None
+
+
 def _fill(message: str, env: Mapping[str, Any], labels: Mapping[str, str]) -> str:
     """A message with its `{x}` and `{x.rank}` holes filled; one of an unknown member stays as it is."""
     for hole in holes(message):
@@ -219,8 +233,6 @@ def show(value: Any) -> str:
 
 def _culprit(operator: Operator, condition: Any) -> str | None:
     """The attribute that a broken requirement names, if it names just one."""
-    from genrw.engine.language.expr import free_names
-
     named = [a for a in operator.attributes if a in free_names(condition)]
     return named[0] if named else None
 

@@ -11,8 +11,8 @@ from typing import Any
 from genrw.engine.ir.dtypes import DTYPES, is_dtype, is_element
 from genrw.engine.ir.nodes import Attributes, Module, Node, Unit, distinct_names
 from genrw.engine.ir.types import EFFECT, Type, beyond_limits
-from genrw.engine.library.infer import TypeProblem, check_arity, environment, infer
-from genrw.engine.library.library import Library, Operator
+from genrw.engine.library.infer import TypeProblem, check_arity, environment, infer, unmet_requirement
+from genrw.engine.library.library import Library, Operator, Target
 from genrw.engine.programs.build_main import build_main, is_main
 from genrw.engine.programs.calls import called_modules, check_calls
 from genrw.grammar import gen_tree as tree
@@ -81,6 +81,7 @@ def build_module(
     named = header.get("target", default_target)
     target = library.target(named)
     schedule = header.get("schedule", {})
+    _check_arrangement(module, schedule, target, library)
     context = {
         "target": target,
         "schedule": library.schedule_record(schedule, target, None if fragment else module.span),
@@ -190,6 +191,16 @@ def _schedule_problem(schedule: Mapping[str, Any], library: Library) -> str | No
         if problem is not None:
             return f"the schedule's `{name}` {problem}"
     return None
+
+
+def _check_arrangement(module: tree.Module, schedule: Mapping[str, Any], target: Target, library: Library) -> None:
+    """GenrwError if the entries of a header's schedule are no arrangement of lanes."""
+    known = {**library.whole_schedule(schedule, target), "target": target} if schedule else {}
+    for kernel in library.kernel_operators:
+        wrong = unmet_requirement(kernel, known)
+        if wrong is not None:
+            span = next(a.value_span for a in module.attributes if a.name == "schedule")
+            raise error(wrong, span, "give numbers that fit together, or leave the schedule out")
 
 
 def plain(value: tree.Value) -> Any:

@@ -123,3 +123,37 @@ def test_what_is_no_arrangement_is_refused(tmp_path: Path, numbers: str, message
         opened(tmp_path, numbers)
     assert message in str(refused.value)
     assert "own.rw" in str(refused.value)
+
+
+LISTING = """\
+@module main [stage=gridwise, target=gfx942, schedule={{algo=own, block_size=256, {numbers}, steps=3, grid=4}}, space={{64, 48}}, axes={{1}}]
+x = @param:x -> float{{64, 48}}
+z = @param:z -> float{{64, 1}}
+y = gridwise_reduce[op=sum, algo=subwave, reduce_elements=48](x)
+copy = copy(y, z)
+@return(copy)
+"""
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        (
+            "lanes=16, vector=1, share=1, lane_stride=3",
+            "lanes that share rows side by side stand 256 / 16 apart, not 3",
+        ),
+        ("lanes=48, vector=1, share=1", "the lanes of a row are a power of two, or the whole workgroup, not 48"),
+    ],
+)
+def test_a_header_that_is_no_arrangement_is_refused(numbers: str, message: str) -> None:
+    with pytest.raises(GenrwError) as refused:
+        genrw.load(LISTING.format(numbers=numbers))
+    told = refused.value.diagnostics[0]
+    assert told.message == message
+    assert told.span is not None
+    assert told.span.text.startswith("{algo=own")
+
+
+def test_a_header_of_an_arrangement_is_taken() -> None:
+    lowered = genrw.load(LISTING.format(numbers="lanes=16, vector=1, share=1")).lower("final")
+    assert "dpp_reduce[op=sum, lanes=16]" in str(lowered)
