@@ -270,11 +270,12 @@ def test_elements_of_a_share_are_of_their_loop() -> None:
 
 
 def test_text() -> None:
-    text = ir_text(load(SUM, schedule={"algo": "block", "block_size": 128, "steps": 4}))
+    rows = SUM.replace("8192", "16384")
+    text = ir_text(load(rows, schedule={"algo": "block", "block_size": 128, "steps": 8}))
     head, *lines = [line.strip() for line in text.splitlines()]
     assert head == "kernel test: 64 workgroups of 128 lanes, in waves of 64, for gfx942"
-    assert lines[:2] == ["reads x: float{64, 8192}", "writes z_output: float{64, 1}"]
-    assert any(line.startswith("for step in 4 steps") for line in lines)
+    assert lines[:2] == ["reads x: float{64, 16384}", "writes z_output: float{64, 1}"]
+    assert any(line.startswith("for step in 8 steps") for line in lines)
     assert any(line.startswith("wave: let wave_sum: float = dpp_reduce[") for line in lines)
     assert any(line.startswith("block: let s: float = reduce_waves[") for line in lines)
 
