@@ -147,8 +147,9 @@ class Compiler:
     binary_ops: Mapping[str, Binop] = {op: meaning.value for op, meaning in operators.BINARY.items()}
     unary_ops: Mapping[str, Callable[[Value], Value]] = {op: meaning.value for op, meaning in operators.UNARY.items()}
     compare_ops: Mapping[str, Binop] = {op: meaning.value for op, meaning in operators.COMPARE.items()}
-    remembers = True
-    """Are the results of helpers remembered? Functions may then depend on nothing but their arguments."""
+    is_plain = True
+    """Are values what they are to Python? Local variables are then read as they are, and the results of helpers remembered:
+    functions may depend on nothing but their arguments."""
 
     def __init__(self, lets: Mapping[str, LetDecl], functions: Mapping[str, Function]) -> None:
         self.lets = lets
@@ -225,11 +226,16 @@ class Compiler:
 
         return run
 
+    def slot_of(self, expr: Expr, scope: Locals) -> int:
+        """The slot of a local variable, whose value may be read without a call; 0 for other nodes."""
+        return scope.slots.get(expr.name, 0) if isinstance(expr, Name) and self.is_plain else 0
+
     def member(self, expr: Member, scope: Locals) -> Run:
         base, name, span = self.compile(expr.base, scope), expr.name, expr.span
+        slot = self.slot_of(expr.base, scope)
 
         def run(env: Env, frame: Frame) -> Any:
-            value = base(env, frame)
+            value = frame[slot] if slot else base(env, frame)
             try:
                 return value[name] if type(value) is dict else value.member(name)
             except (KeyError, AttributeError):
@@ -248,8 +254,11 @@ class Compiler:
 
         def run(env: Env, frame: Frame) -> Any:
             values, place = base(env, frame), at(env, frame)
-            if type(values) is tuple and type(place) is int and -len(values) <= place < len(values):
-                return values[place]
+            try:
+                if type(values) is tuple and type(place) is int:
+                    return values[place]
+            except IndexError:
+                pass
             try:
                 return operators.index(values, place)
             except FAULTS as exc:
@@ -304,15 +313,21 @@ class Compiler:
         left, right = self.compile(expr.left, scope), self.compile(expr.right, scope)
         op, span, apply = expr.op, expr.span, self.binary_ops[expr.op]
         fast, limit = operators.BINARY[op].fast or apply, INTEGER_LIMIT
-        constant = constant_of(expr.right)
+        constant, direct = constant_of(expr.right), _NUMBERS if self.is_plain else _INTEGERS
+        first, second = self.slot_of(expr.left, scope), self.slot_of(expr.right, scope)
 
         def run(env: Env, frame: Frame) -> Any:
-            a, b = left(env, frame), constant if constant is not None else right(env, frame)
+            a = frame[first] if first else left(env, frame)
+            b = constant if constant is not None else frame[second] if second else right(env, frame)
             try:
-                if type(a) is int and type(b) is int:
+                if type(a) in direct and type(b) in direct:
                     result = fast(a, b)
-                    if -limit < result < limit:
+                    if type(result) is float or -limit < result < limit:
                         return result
+                elif type(a) is tuple or type(b) is tuple:
+                    # Those of local variables are to be metered.
+                    a = left(env, frame) if first else a
+                    b = right(env, frame) if second else b
                 return apply(a, b)
             except FAULTS as exc:
                 raise fault(exc, f"`{op}`", (a, b), span) from None
@@ -329,7 +344,7 @@ class Compiler:
     def condition(self, expr: Expr, scope: Locals) -> Run:
         """A node that has to be true or false."""
         run, span = self.compile(expr, scope), expr.span
-        if isinstance(expr, Compare):
+        if isinstance(expr, Compare) or (isinstance(expr, Binary | Unary) and expr.op in _LOGICAL):
             return run
 
         def decided(env: Env, frame: Frame) -> Any:
@@ -360,9 +375,15 @@ class Compiler:
         left, right = (self.compile(operand, scope) for operand in expr.operands)
         op, span, apply = expr.ops[0], expr.span, self.compare_ops[expr.ops[0]]
         constant = constant_of(expr.operands[1])
+        first, second = (self.slot_of(operand, scope) for operand in expr.operands)
 
         def run(env: Env, frame: Frame) -> Any:
-            a, b = left(env, frame), constant if constant is not None else right(env, frame)
+            a = frame[first] if first else left(env, frame)
+            b = constant if constant is not None else frame[second] if second else right(env, frame)
+            if type(a) is tuple or type(b) is tuple:
+                # Those of local variables are to be metered.
+                a = left(env, frame) if first else a
+                b = right(env, frame) if second else b
             try:
                 return apply(a, b)
             except FAULTS as exc:
@@ -426,13 +447,13 @@ class Compiler:
             _spend(frame, weight, span)
             return body(_NO_NAMES, [frame[0], *values, *extra])
 
-        if weight < _WORTH_REMEMBERING or not self.remembers:
+        if weight < _WORTH_REMEMBERING or not self.is_plain:
             return lambda env, frame: run([arg(env, frame) for arg in args], frame)
         known = helper.known
 
         def remembered(env: Env, frame: Frame) -> Any:
             values, left = tuple([arg(env, frame) for arg in args]), frame[0]
-            key = values, tuple([type(value) if type(value) in _PLAIN else kind_of(value) for value in values])
+            key = values, tuple([kind if (kind := type(value)) in _PLAIN else kind_of(value) for value in values])
             if None in key[1]:
                 return run(values, frame)
             result, steps = known.get(key, _UNKNOWN)
@@ -474,6 +495,10 @@ _MOST_REMEMBERED = 512
 _UNKNOWN = None, STEP_LIMIT + 1
 _PLAIN = frozenset({int, str, bool, NoneType})
 """The types of values that are told apart by value and type alone."""
+_NUMBERS, _INTEGERS = frozenset({int, float}), frozenset({int})
+"""The types on which operators work at once, where values are plain and where they are not."""
+_LOGICAL = frozenset({"and", "or", "not"})
+"""The operators whose results are true or false."""
 _SHORT_KINDS = frozenset({"int", "float", "number", "bool", "string", "dtype"})
 
 _METHODS: dict[type, str] = {
@@ -519,12 +544,20 @@ def kind_of(value: Value) -> Any:
     if kind is float:
         return kind if value else str(value)
     if kind is not tuple:
-        return kind if getattr(kind, "lasting", False) else None
+        return _kind_of_object(kind)
     kinds = set(map(type, value))
     if len(kinds) == 1 and kinds <= _PLAIN:
-        return kinds.pop(), tuple
+        return *kinds, tuple
     inner = tuple(map(kind_of, value))
     return None if None in inner else inner
+
+
+def _kind_of_object(kind: Any) -> type | None:
+    """The type of an object that stays what it is, else None."""
+    try:
+        return kind if kind.lasting else None
+    except AttributeError:
+        return None
 
 
 def _spend(frame: Frame, steps: int, span: Span) -> None:

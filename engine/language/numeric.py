@@ -71,7 +71,7 @@ class _NumericCompiler(Compiler):
     binary_ops = operations.BINARY
     unary_ops = operations.UNARY
     compare_ops = operations.COMPARE
-    remembers = False
+    is_plain = False
 
     def __init__(self, lets: Mapping[str, LetDecl], functions: Mapping[str, Function], precise: bool) -> None:
         self.precise = precise

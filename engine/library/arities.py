@@ -65,20 +65,20 @@ def program_arities(modules: Iterable[Module], library: Library) -> Arities:
     found: dict[str, set[int]] = {}
     for name, count in pairs:
         operator = declared(library, name)
-        if operator is None or operator.variadic is not None:
+        if _takes_any(operator):
             found.setdefault(name, set()).add(count)
     return Arities({name: frozenset(counts) for name, counts in sorted(found.items())})
 
 
 def term_arities(library: Library, rules: Iterable[RuleDecl], present: Arities) -> Arities:
     """The numbers of operands that terms can have where rules act on programs that have those `present`."""
-    makers = [(rule, left, right) for rule in rules for _, left, right in directions(rule)]
+    makers = [_Maker.of(rule, left, right, library) for rule in rules for _, left, right in directions(rule)]
     found = {name: set(counts) | _shared(name, counts, library) for name, counts in present.found.items()}
-    most = _most(library, makers, found)
+    most = _most(makers, found)
     size = -1
     while size < (size := sum(map(len, found.values()))):
-        for rule, left, right in makers:
-            for name, count in list(_made(library, rule, left, right, found)):
+        for maker in makers:
+            for name, count in list(_made(library, maker, found)):
                 if count <= most:
                     found.setdefault(name, set()).add(count)
     return Arities({name: frozenset(counts) for name, counts in sorted(found.items())})
@@ -118,21 +118,45 @@ def _shared(name: str, counts: Iterable[int], library: Library) -> set[int]:
     return set(range(least, max(_SHARED, _power_of_two(max(few))) + 1)) if few else set()
 
 
-_Maker = tuple[RuleDecl, Pattern, Pattern]
+@dataclass(frozen=True)
+class _Maker:
+    """One direction of a rule: how many operands a node of its left side has at most; the operators that the rest
+    variable is an operand of, if there is one, and how many operands they have beside it; and what the right side makes:
+    operators that take any number of operands, how many these are in the rule, and how many of them stand for one of each
+    rest operand."""
 
+    most: int
+    owners: frozenset[str]
+    beside: int
+    made: tuple[tuple[str, int, int], ...]
 
-def _most(library: Library, makers: Iterable[_Maker], found: Mapping[str, set[int]]) -> int:
-    """How many operands terms may have that rules make longer and longer."""
-    most = 0
-    for rule, left, _ in makers:
+    @classmethod
+    def of(cls, rule: RuleDecl, left: Pattern, right: Pattern, library: Library) -> _Maker:
+        """What a direction of a rule, from its left to its right side, says of numbers of operands."""
         rest = rest_name(left)
-        if rest is not None:
-            matched = [
-                n for name in pattern_operators(rest_owner(left, rest), rule, library) for n in found.get(name, ())
-            ]
-            most = max([most, *matched])
-        most = max([most, *(len(node.operands) for node in nodes(left))])
-    return _power_of_two(most)
+        owner = rest_owner(left, rest) if rest is not None else None
+        return cls(
+            max((len(node.operands) for node in nodes(left)), default=0),
+            pattern_operators(owner, rule, library) if owner is not None else frozenset(),
+            len(owner.operands) - 1 if owner is not None else 0,
+            tuple(
+                (name, len(node.operands), sum(_is_spread(operand) for operand in node.operands))
+                for node in nodes(right)
+                for name in sorted(pattern_operators(node, rule, library))
+                if _takes_any(declared(library, name))
+            ),
+        )
+
+
+def _takes_any(operator: Operator | None) -> bool:
+    """Does an operator take any number of operands?"""
+    return operator is None or operator.variadic is not None
+
+
+def _most(makers: Iterable[_Maker], found: Mapping[str, set[int]]) -> int:
+    """How many operands terms may have that rules make longer and longer."""
+    matched = (count for maker in makers for name in maker.owners for count in found.get(name, ()))
+    return _power_of_two(max([0, *(maker.most for maker in makers), *matched]))
 
 
 def _power_of_two(number: int) -> int:
@@ -140,24 +164,15 @@ def _power_of_two(number: int) -> int:
     return 1 << (number - 1).bit_length() if number > 0 else 0
 
 
-def _made(
-    library: Library, rule: RuleDecl, left: Pattern, right: Pattern, found: Mapping[str, set[int]]
-) -> Iterator[tuple[str, int]]:
+def _made(library: Library, maker: _Maker, found: Mapping[str, set[int]]) -> Iterator[tuple[str, int]]:
     """The operators that take any number of operands and that a rule makes, with the numbers that they have."""
-    rest = rest_name(left)
     counts = {0}
-    if rest is not None:
-        owner = rest_owner(left, rest)
+    if maker.owners:
         known = Arities({name: frozenset(numbers) for name, numbers in found.items()})
-        matched = (known.of(name, declared(library, name)) for name in pattern_operators(owner, rule, library))
-        others = len(owner.operands) - 1
-        counts = {n - others for n in frozenset().union(*matched) if n >= others}
-    for node in nodes(right):
-        spread = sum(_is_spread(operand) for operand in node.operands)
-        for name in pattern_operators(node, rule, library):
-            operator = declared(library, name)
-            if operator is None or operator.variadic is not None:
-                yield from ((name, len(node.operands) + spread * (n - 1)) for n in sorted(counts))
+        matched = (known.of(name, declared(library, name)) for name in maker.owners)
+        counts = {n - maker.beside for n in frozenset().union(*matched) if n >= maker.beside}
+    for name, count, spread in maker.made:
+        yield from ((name, count + spread * (n - 1)) for n in sorted(counts))
 
 
 def _is_spread(operand: Pattern) -> bool:
