@@ -88,9 +88,9 @@ def _of_kernel(case: str, module: Module, program: Program) -> Accesses:
     bytes_ = sum(_accesses(node) * _width(node) for node in reads)
     narrow = sum(_accesses(node) * _width(node) for node in reads if _width(node) < WIDEST)
     space = space_record(module, library)
-    lane_elements = space.member("elements") / max(1, schedule["grid"] * schedule["block_size"] * schedule["steps"])
+    lane_elements = space["elements"] / max(1, schedule["grid"] * schedule["block_size"] * schedule["steps"])
     moved = sum(p.type.elements * DTYPES[p.type.dtype].itemsize for p in module.parameters)
-    least = moved / max(1, space.member("elements")) * lane_elements / WIDEST
+    least = moved / max(1, space["elements"]) * lane_elements / WIDEST
     return Accesses(
         case,
         module.name,

@@ -88,7 +88,7 @@ def _schedules(
     for cost, entries, rules in rated:
         whole = library.whole_schedule(entries, context["target"])
         kernel = next(op for op in library.kernel_operators if entries.keys() <= op.attributes.keys() <= whole.keys())
-        terms = {name: term({**context, **whole}) for name, term in kernel.terms.items()}
+        terms = {name: term({**context, **library.names_of_kernel(whole)}) for name, term in kernel.terms.items()}
         known = of_schedule(measured, entries)
         found.append(Schedule(cost, entries, rules, terms, known.microseconds if known is not None else None))
     return found

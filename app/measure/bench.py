@@ -247,7 +247,7 @@ def reads_once(program: Program) -> bool:
 
 def _passes(kernel: Module, program: Program) -> int:
     """How often a row is walked that is not kept."""
-    passes = space_record(kernel, program.library).member("passes")
+    passes = space_record(kernel, program.library)["passes"]
     assert isinstance(passes, int)
     return passes
 

@@ -277,7 +277,10 @@ class Extractor:
         if fixed is not None:
             return fixed
         interner = self.graph.interner
-        env = {**interner.context(node.attributes), **dict(interner.attributes(node.attributes))}
+        attributes = dict(interner.attributes(node.attributes))
+        if found[0].role == "kernel":
+            attributes = self.library.names_of_kernel(attributes)
+        env = {**interner.context(node.attributes), **attributes}
         if found[1] is not None and found[0].decl.family is not None:
             env[found[0].decl.family] = found[1]
         assert found[0].cost is not None

@@ -20,8 +20,9 @@ from genrw.engine.ir.enode import ENode
 from genrw.engine.ir.nodes import Module
 from genrw.engine.ir.types import Type
 from genrw.engine.language.expr import free_names, member_uses
+from genrw.engine.language.members import Members
 from genrw.engine.library.arities import Arities, rest_counts
-from genrw.engine.library.context import LazyRecord, Record
+from genrw.engine.library.context import Record
 from genrw.engine.library.infer import TypeProblem, infer
 from genrw.engine.library.library import Library, Target
 from genrw.engine.library.rewriting import Match, Matcher, alternatives, value_loops
@@ -313,7 +314,7 @@ def _seen(condition: Expr, env: Mapping[str, Any]) -> str:
     members = sorted(member_uses(condition))
     told = [f"{name}.{member} is {_text(_member_of(env.get(name), member))}" for name, member in members]
     bare = [name for name in sorted(free_names(condition) - {name for name, _ in members}) if name in env]
-    told += [f"{name} is {_text(env[name])}" for name in bare if not isinstance(env[name], View | Record | LazyRecord)]
+    told += [f"{name} is {_text(env[name])}" for name in bare if not isinstance(env[name], View | Record | Members)]
     return f": {', '.join(told)}" if told else ""
 
 

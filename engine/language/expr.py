@@ -36,6 +36,7 @@ from genrw.engine.language.functions import (
     weighed,
     weight_of,
 )
+from genrw.engine.language.members import LASTING, Members
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.expr_tree import (
     Binary,
@@ -185,14 +186,13 @@ class Compiler:
         self._nodes += 1
         compile_node: Callable[[Any, Locals], Run] = getattr(self, _METHODS[type(expr)])
         run = compile_node(expr, scope)
-        # A local variable's closure sees to it itself.
-        is_local = isinstance(expr, Name) and expr.name in scope.slots
-        return _metered(run, expr.span) if scope.repeated and not is_local and self._may_be_long(expr) else run
+        return _metered(run, expr.span) if scope.repeated and self._may_be_long(expr, scope) else run
 
-    def _may_be_long(self, expr: Expr) -> bool:
-        """May a node's value be a list? What gives numbers, truth values or words never costs more than a step."""
-        if isinstance(expr, Binary):
-            return expr.op == "+"
+    def _may_be_long(self, expr: Expr, scope: Locals) -> bool:
+        """May a node's value be a list that its closure does not see to itself? What gives numbers, truth values or words
+        never costs more than a step."""
+        if isinstance(expr, Binary | Member) or (isinstance(expr, Name) and expr.name in scope.slots):
+            return False
         if isinstance(expr, IfElse) or (isinstance(expr, Call) and expr.function in self.lets):
             return False  # Its value is that of a node that was seen to.
         if isinstance(expr, Call):
@@ -232,14 +232,15 @@ class Compiler:
 
     def member(self, expr: Member, scope: Locals) -> Run:
         base, name, span = self.compile(expr.base, scope), expr.name, expr.span
-        slot = self.slot_of(expr.base, scope)
+        slot, repeated = self.slot_of(expr.base, scope), scope.repeated
 
         def run(env: Env, frame: Frame) -> Any:
             value = frame[slot] if slot else base(env, frame)
             try:
-                return value[name] if type(value) is dict else value.member(name)
+                found = value[name] if type(value) is Members or type(value) is dict else value.member(name)
             except (KeyError, AttributeError):
-                return find_member(value, name, span)
+                found = find_member(value, name, span)
+            return _paid(found, frame, span) if repeated and type(found) is tuple else found
 
         return run
 
@@ -315,6 +316,7 @@ class Compiler:
         fast, limit = operators.BINARY[op].fast or apply, INTEGER_LIMIT
         constant, direct = constant_of(expr.right), _NUMBERS if self.is_plain else _INTEGERS
         first, second = self.slot_of(expr.left, scope), self.slot_of(expr.right, scope)
+        repeated = scope.repeated
 
         def run(env: Env, frame: Frame) -> Any:
             a = frame[first] if first else left(env, frame)
@@ -328,9 +330,10 @@ class Compiler:
                     # Those of local variables are to be metered.
                     a = left(env, frame) if first else a
                     b = right(env, frame) if second else b
-                return apply(a, b)
+                result = apply(a, b)
             except FAULTS as exc:
                 raise fault(exc, f"`{op}`", (a, b), span) from None
+            return _paid(result, frame, span) if repeated and type(result) is tuple else result
 
         return run
 
@@ -453,7 +456,12 @@ class Compiler:
 
         def remembered(env: Env, frame: Frame) -> Any:
             values, left = tuple([arg(env, frame) for arg in args]), frame[0]
-            key = values, tuple([kind if (kind := type(value)) in _PLAIN else kind_of(value) for value in values])
+            key = (
+                values,
+                tuple(
+                    [kind if (kind := type(value)) in _PLAIN or kind in LASTING else kind_of(value) for value in values]
+                ),
+            )
             if None in key[1]:
                 return run(values, frame)
             result, steps = known.get(key, _UNKNOWN)
@@ -489,7 +497,7 @@ class Compiler:
 _NO_FRAME: Frame = []
 _NO_NAMES: Env = {}
 """What the body of a helper sees of the environment."""
-_WORTH_REMEMBERING = 12
+_WORTH_REMEMBERING = 8
 """From how many nodes on a helper's results are remembered: shorter ones are computed as fast."""
 _MOST_REMEMBERED = 512
 _UNKNOWN = None, STEP_LIMIT + 1
@@ -522,7 +530,8 @@ def find_member(value: Value, name: str, span: Span) -> Any:
     if isinstance(value, Mapping):
         if name in value:
             return value[name]
-        raise error(f"there is no member `{name}`", span, did_you_mean(name, value))
+        names = value.names if isinstance(value, Members) else value
+        raise error(f"there is no member `{name}`", span, did_you_mean(name, names))
     absent = getattr(value, "absent", None)
     if absent is not None:
         raise absent(name)
@@ -539,25 +548,17 @@ def constant_of(expr: Expr) -> Value:
 def kind_of(value: Value) -> Any:
     """What tells a value from others that Python takes for equal, such as 1, 1.0 and true; None where nothing does."""
     kind = type(value)
-    if kind in _PLAIN:
+    if kind in _PLAIN or kind in LASTING:
         return kind
     if kind is float:
         return kind if value else str(value)
     if kind is not tuple:
-        return _kind_of_object(kind)
+        return None
     kinds = set(map(type, value))
     if len(kinds) == 1 and kinds <= _PLAIN:
         return *kinds, tuple
     inner = tuple(map(kind_of, value))
     return None if None in inner else inner
-
-
-def _kind_of_object(kind: Any) -> type | None:
-    """The type of an object that stays what it is, else None."""
-    try:
-        return kind if kind.lasting else None
-    except AttributeError:
-        return None
 
 
 def _spend(frame: Frame, steps: int, span: Span) -> None:
@@ -567,14 +568,19 @@ def _spend(frame: Frame, steps: int, span: Span) -> None:
         raise error(f"the expression takes more than {STEP_LIMIT} steps", span)
 
 
+def _paid(value: tuple[Value, ...], frame: Frame, span: Span) -> tuple[Value, ...]:
+    """A list, which costs steps if it is long, since code that is repeated may walk it many times."""
+    if len(value) > _SHORT or tuple in map(type, value):
+        _spend(frame, weight_of(value), span)
+    return value
+
+
 def _metered(run: Run, span: Span) -> Run:
-    """A node whose long results cost steps, since code that is repeated may walk them many times."""
+    """A node whose long results cost steps."""
 
     def metered(env: Env, frame: Frame) -> Any:
         value = run(env, frame)
-        if type(value) is tuple and (len(value) > _SHORT or tuple in map(type, value)):
-            _spend(frame, weight_of(value), span)
-        return value
+        return _paid(value, frame, span) if type(value) is tuple else value
 
     return metered
 
@@ -584,9 +590,7 @@ def _metered_slot(slot: int, span: Span) -> Run:
 
     def local(_env: Env, frame: Frame) -> Any:
         value = frame[slot]
-        if type(value) is tuple and (len(value) > _SHORT or tuple in map(type, value)):
-            _spend(frame, weight_of(value), span)
-        return value
+        return _paid(value, frame, span) if type(value) is tuple else value
 
     return local
 

@@ -31,21 +31,5 @@ class Record:
         return self._values[name]
 
 
-class LazyRecord:
-    """Named values that are worked out when first asked for."""
-
-    lasting = True
-    """Calls that are given it are remembered: it stays what it is, and is met again."""
-
-    def __init__(self, makers: Mapping[str, Callable[[], Any]]) -> None:
-        self._makers = makers
-        self._values: dict[str, Any] = {}
-
-    def member(self, name: str) -> object:
-        if name not in self._values:
-            self._values[name] = self._makers[name]()
-        return self._values[name]
-
-
 EMPTY = Record(())
 CONTEXT_NAMES = ("target", "schedule", "space", "policy", "parameters")

@@ -14,6 +14,7 @@ from genrw.engine.ir.nodes import Node
 from genrw.engine.language.expr import Evaluator, compile_expr
 from genrw.engine.language.expr_walk import free_names
 from genrw.engine.language.functions import Function
+from genrw.engine.language.members import Members, lasting
 from genrw.engine.library.context import EMPTY, Record
 from genrw.engine.library.instructions import Instruction
 from genrw.engine.library.rows import rules_among
@@ -267,12 +268,11 @@ class Operator:
         return not self.decl.stages or stage in self.decl.stages
 
 
+@lasting
 @dataclass(frozen=True, eq=False)
 class Target:
     """A machine to compile for. `values` holds its own and its inherited entries, evaluated. `is_default` marks the target
     of programs that name none."""
-
-    lasting = True  # See `LazyRecord`.
 
     name: str
     values: Mapping[str, Any]
@@ -507,6 +507,11 @@ class Library:
         names = {**schedule, "target": target}
         derived = {k: default(names) for k, default in self._derived_entries.items() if k in told}
         return {k: v for k, v in told.items() if k not in derived or v != derived[k]}
+
+    @staticmethod
+    def names_of_kernel(schedule: Mapping[str, Any]) -> dict[str, Any]:
+        """What a kernel's costs see of its schedule: each entry, and all of them as `schedule`."""
+        return {**schedule, "schedule": Members(schedule)}
 
     def schedule_record(self, schedule: Mapping[str, Any], target: Target, listing: Span | None = None) -> Record:
         """A kernel's schedule as rules see it; without entries where there is none. `listing` is the text of a program

@@ -11,7 +11,7 @@ from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.ir.types import packed_strides
 from genrw.engine.language.layouts import merged, pieces_of
-from genrw.engine.library.context import Record
+from genrw.engine.language.members import Members
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import element_type
 
@@ -82,7 +82,7 @@ class _Read:
     elements: int = 0
 
 
-def operands_of(module: Module, lens: tuple[int, ...], axes: tuple[int, ...], library: Library) -> Iterator[Record]:
+def operands_of(module: Module, lens: tuple[int, ...], axes: tuple[int, ...], library: Library) -> Iterator[Members]:
     """What a kernel reads and stores of which there is at least half as much as of its space; see `space_record`."""
     for read in _reads(module, prod(lens), library):
         yield _operand(read, lens, axes)
@@ -95,7 +95,7 @@ def operands_of(module: Module, lens: tuple[int, ...], axes: tuple[int, ...], li
             yield _operand(_read_of(value), value.type.lens, (), is_stored=True)
 
 
-def _operand(read: _Read, lens: tuple[int, ...], axes: tuple[int, ...], is_stored: bool = False) -> Record:
+def _operand(read: _Read, lens: tuple[int, ...], axes: tuple[int, ...], is_stored: bool = False) -> Members:
     by_row = sorted(range(len(lens)), key=lambda d: (d in axes, d))
     by_column = sorted(range(len(lens)), key=lambda d: (d not in axes, d))
     whole = read.elements in (0, prod(lens))
@@ -114,7 +114,7 @@ def _operand(read: _Read, lens: tuple[int, ...], axes: tuple[int, ...], is_store
         "apart_by_column": _apart(where, lens, by_column),
         "step_by_column": _step(where, lens, by_column),
     }
-    return Record.of(values)
+    return Members(values)
 
 
 def _reads(module: Module, elements: int, library: Library) -> list[_Read]:

@@ -19,8 +19,8 @@ from genrw.engine.language.layouts import (
     pieces_of,
     run_along,
 )
+from genrw.engine.language.members import Members
 from genrw.engine.language.shapes import broadcast_lens
-from genrw.engine.library.context import LazyRecord
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import accumulate_type, combining, field_types
 from genrw.engine.programs.graph_facts import GraphFacts
@@ -184,7 +184,7 @@ SPACE_MEMBERS = frozenset(
 """What rules may ask of a kernel's space."""
 
 
-def space_record(module: Module, library: Library) -> LazyRecord:
+def space_record(module: Module, library: Library) -> Members:
     """The space as rules see it.
 
     lens, axes; `rows` outputs of `n` elements each (n = 1 without axes); `elements`; `bytes` moved at least,
@@ -220,7 +220,8 @@ def space_record(module: Module, library: Library) -> LazyRecord:
         found = _tiling(module, lens, library) if not axes else None
         return found or Tiling((prod(lens), 1, 1, 1), 0, 0, 0)
 
-    return LazyRecord(
+    return Members(
+        {},
         {
             "lens": lambda: lens,
             "axes": lambda: axes,
@@ -259,7 +260,7 @@ def space_record(module: Module, library: Library) -> LazyRecord:
             "wide": lambda: max((itemsize(t.dtype) for t in _streamed(module, prod(lens))), default=4),
             "min_stride": lambda: _min_stride(module, lens, axes),
             "fast": lambda: next((d in axes for d in range(len(lens) - 1, -1, -1) if lens[d] > 1), False),
-        }
+        },
     )
 
 

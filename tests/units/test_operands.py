@@ -11,7 +11,7 @@ import pytest
 from genrw.api import load
 from genrw.engine.interpret.reference import interpret
 from genrw.engine.ir.nodes import Module
-from genrw.engine.library.context import LazyRecord
+from genrw.engine.language.members import Members
 from genrw.engine.programs.space import space_record, with_space
 from genrw.program import Program
 
@@ -35,7 +35,7 @@ PROGRAMS = {
 }
 
 
-def _space(declared: str, term: str) -> tuple[Program, Module, LazyRecord]:
+def _space(declared: str, term: str) -> tuple[Program, Module, Members]:
     text = f"x = @param:x -> {declared}\ni = @param:i -> int64{{3}}\ny = {term}\n@return(y)\n"
     program = load(text if "(x, i)" in term else text.replace("i = @param:i -> int64{3}\n", ""), target="sm_90")
     (module,) = program.modules
@@ -43,8 +43,8 @@ def _space(declared: str, term: str) -> tuple[Program, Module, LazyRecord]:
     return program, module, space_record(module, program.library)
 
 
-def _read(space: LazyRecord) -> Any:
-    return next(o for o in space.member("operands") if not o.member("is_stored"))
+def _read(space: Members) -> Any:
+    return next(o for o in space["operands"] if not o["is_stored"])
 
 
 def _places(name: str) -> tuple[Any, Module, np.ndarray]:
@@ -66,7 +66,7 @@ def _places(name: str) -> tuple[Any, Module, np.ndarray]:
 @pytest.mark.parametrize("name", [n for n in PROGRAMS if "around" not in n])
 def test_neighbours_that_are_said_to_lie_together_have_consecutive_addresses(name: str) -> None:
     read, module, places = _places(name)
-    together = read.member("together")
+    together = read["together"]
     blocks = places[: prod(module.space) // together * together].reshape(-1, together)
     assert (np.diff(blocks, axis=1) == 1).all()
 
@@ -75,7 +75,7 @@ def test_neighbours_that_are_said_to_lie_together_have_consecutive_addresses(nam
 def test_runs_are_as_long_as_consecutive_addresses(name: str) -> None:
     """No run is longer than is said, but where one happens to go on where another ends."""
     read, module, places = _places(name)
-    run = read.member("run")
+    run = read["run"]
     ends = np.flatnonzero(np.diff(places) != 1)
     lengths = np.diff(np.concatenate([[-1], ends, [len(places) - 1]]))
     assert max(lengths) % run == 0
@@ -85,22 +85,22 @@ def test_runs_are_as_long_as_consecutive_addresses(name: str) -> None:
 def test_an_index_that_elements_share_says_where_they_are() -> None:
     _, _, taken = _space("float{6, 8}", "gather[axis=1](x, i)")
     _, _, packed = _space("float{6, 8}", "relu(x)")
-    assert (_read(taken).member("places"), _read(taken).member("run")) == (8, 1)
-    assert (_read(packed).member("places"), _read(packed).member("run")) == (0, 48)
+    assert (_read(taken)["places"], _read(taken)["run"]) == (8, 1)
+    assert (_read(packed)["places"], _read(packed)["run"]) == (0, 48)
 
 
 def test_what_lies_between_gaps_comes_too() -> None:
     _, _, packed = _space("half{4096, 3}", "relu(x)")
     _, _, apart = _space("half{4096, 3}, {67, 1}", "relu(x)")
-    assert (_read(packed).member("spread"), _read(packed).member("gaps")) == (1, 1)
-    assert _read(apart).member("spread") == pytest.approx(67 / 3, rel=0.01)
-    assert _read(apart).member("gaps") == pytest.approx((6 + 64) / 6)
+    assert (_read(packed)["spread"], _read(packed)["gaps"]) == (1, 1)
+    assert _read(apart)["spread"] == pytest.approx(67 / 3, rel=0.01)
+    assert _read(apart)["gaps"] == pytest.approx((6 + 64) / 6)
 
 
 def test_the_result_of_rows_counts_as_stored() -> None:
     _, _, space = _space("int8{75, 2, 64}", "argmax[axis=1](x)")
-    (stored,) = [o for o in space.member("operands") if o.member("is_stored")]
-    assert (stored.member("elements"), stored.member("item")) == (75 * 64, 8)
+    (stored,) = [o for o in space["operands"] if o["is_stored"]]
+    assert (stored["elements"], stored["item"]) == (75 * 64, 8)
 
 
 @pytest.mark.parametrize(("n", "columns"), [(512, 77), (1000, 3), (37, 6272), (3136, 3), (77, 320), (225, 49)])
