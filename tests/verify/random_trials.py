@@ -16,7 +16,7 @@ from genrw.codegen.runtime.amd import compile_amd
 from genrw.codegen.runtime.host_program import HostProgram
 from genrw.codegen.runtime.host_sequence import HostSequence
 from genrw.engine.interpret.compare import compare
-from genrw.engine.ir.nodes import Module, Unit
+from genrw.engine.ir.nodes import Unit
 from genrw.engine.library.library import Library
 from genrw.engine.lowering.options import Options
 from genrw.engine.lowering.trace import Trace
@@ -172,7 +172,8 @@ def _begun(trial: Trial, library: Library) -> Lowered | Fault | Rejected:
 
 
 def _scheduled(found: Lowered, unit: Unit, trace: Trace) -> Unit:
-    """The program under the schedules that its trial asks for; the trial says then what these are like."""
+    """The program under the schedules that its trial asks for; the trial tells then the one that was taken, of several
+    kernels that which is most like what was asked for."""
     legal = {m.name: [s for _, s, _ in trace.schedules.get(m.name, ())] for m in unit.kernels}
     trial, random = found.trial, Random(found.trial.seed)
     if trial.forced and trial.schedule is None and any(legal.values()):
@@ -186,11 +187,11 @@ def _scheduled(found: Lowered, unit: Unit, trace: Trace) -> Unit:
     def likeness(schedule: Mapping[str, Any]) -> int:
         return sum((8 if k == "algo" else 1) * (schedule.get(k) == v) for k, v in wanted.items())
 
-    def chosen(module: Module) -> Module:
-        """The cheapest of those that are most like it."""
-        return replace(module, schedule=max(legal[module.name], key=likeness)) if legal[module.name] else module
-
-    return replace(unit, kernels=tuple(map(chosen, unit.kernels)))
+    # The cheapest of those that are most like it.
+    taken = {name: max(schedules, key=likeness) for name, schedules in legal.items() if schedules}
+    if taken:
+        found.trial = replace(trial, schedule=max(taken.values(), key=likeness))
+    return replace(unit, kernels=tuple(replace(m, schedule=taken.get(m.name, m.schedule)) for m in unit.kernels))
 
 
 def _printed(found: Lowered, unit: Unit) -> Fault | None:

@@ -48,7 +48,7 @@ def shrunk(trial: Trial, fault: Fault, first_fault: Try, seconds: float) -> tupl
         except GenrwError:
             continue
         if found is not None and signature(found) == wanted:
-            trial, fault = candidate, found
+            trial, fault = replace(candidate, schedule=found.schedule), found
             smaller = iter(_smaller(trial))
     return trial, fault
 

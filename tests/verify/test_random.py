@@ -163,6 +163,19 @@ def test_failing_programs_are_made_small(library: Library) -> None:
     check_every_stage(trial.program.text)
 
 
+def test_a_trial_tells_the_schedule_that_was_taken(library: Library) -> None:
+    """A smaller program may not have the schedule of the one that failed: what is printed to try it again is one that it has."""
+    x = parameter("x", Type("tensor", "half", (64, 100)))
+    program = RandomProgram((x, Line("y", "softmax[axis=1]", ("x",), x.type, "softmax")), ("y",))
+    wanted = {"algo": "columns", "block_size": 512, "vector": 16}
+    (found,) = lowered_trials([Trial(program, WAVE64, schedule=wanted)], library)
+    assert isinstance(found, Lowered)
+    taken = found.trial.schedule
+    assert taken is not None
+    assert taken != wanted
+    load(program.text, WAVE64, schedule=taken).lower("final")
+
+
 @pytest.mark.parametrize(
     "text",
     [
