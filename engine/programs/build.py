@@ -636,20 +636,24 @@ def complete(
     instruction: tree.Instruction | None = None,
 ) -> Attributes:
     """Attributes in declared order with defaults for those not given; GenrwError if one without default is missing."""
-    values: list[tuple[str, Any]] = []
+    env = environment(operator, None, (), operands, {}, context)
+    hidden = {operand.name for operand in operator.decl.operands}
+    values: dict[str, Any] = {}
     for name in operator.attributes:
         if name in given:
-            values.append((name, given[name]))
+            value = given[name]
         elif name in operator.defaults:
-            env = environment(operator, None, tuple(values), operands, {}, context)
             try:
-                values.append((name, operator.defaults[name](env)))
+                value = operator.defaults[name](env)
             except GenrwError as problem:
                 raise _no_default(problem, operator, name, instruction) from None
         else:
             span = instruction.op_span if instruction is not None else operator.decl.name_span
             raise error(f"`{operator.name}` needs its attribute `{name}`", span, f"write `[{name}=…]`")
-    return tuple(values)
+        values[name] = value
+        if name not in hidden:
+            env[name] = value
+    return tuple(values.items())
 
 
 def _no_default(problem: GenrwError, operator: Operator, name: str, instruction: tree.Instruction | None) -> GenrwError:
