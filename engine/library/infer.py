@@ -9,6 +9,7 @@ from genrw.engine.ir.dtypes import in_class, is_dtype
 from genrw.engine.ir.nodes import Attributes
 from genrw.engine.ir.types import EFFECT, Type, beyond_limits
 from genrw.engine.language.expr_walk import free_names
+from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.library import Library, Operator
 from genrw.engine.library.monoids import bound, element_type, folds
 from genrw.grammar.diagnostics import GenrwError, error
@@ -164,6 +165,7 @@ def _a(word: str) -> str:
     return f"{'an' if word[0] in 'aeiou' else 'a'} {word} value" if word != "any" else "any value"
 
 
+_SURROUNDINGS = frozenset(CONTEXT_NAMES)
 _SORTS = {
     None: ("tensor", "scalar", "array"),
     "value": ("scalar", "array"),
@@ -181,27 +183,29 @@ def _check_sort(decl: OperandDecl, name: str, type_: Type, label: str, position:
 
 
 def _check_requirements(operator: Operator, env: Mapping[str, Any], labels: Sequence[str]) -> None:
-    for (condition, message), decl in zip(operator.requirements, operator.decl.requires, strict=True):
+    for requirement, decl in zip(operator.requirements, operator.decl.requires, strict=True):
+        if any(name not in env for name in _SURROUNDINGS & requirement.asked):
+            continue  # A part of a program, as an example has it, stands in no kernel's space.
         try:
-            holds = condition(env)
+            holds = requirement.holds(env)
         except GenrwError as problem:
             raise _Unanswered(problem) from problem
         if not holds:
             named = {o.name: label for o, label in zip(operator.fixed, labels, strict=False)}
-            text = _fill(message, env, named)
+            text = _fill(requirement.message, env, named)
             raise TypeProblem(text, attribute=_culprit(operator, decl.condition))
 
 
 def unmet_requirement(operator: Operator, known: Mapping[str, Any]) -> str | None:
     """What an operator requires and does not have, as far as it asks for nothing but what is known; None if there is nothing."""
-    for (condition, message), decl in zip(operator.requirements, operator.decl.requires, strict=True):
-        if free_names(decl.condition) <= known.keys():
+    for requirement in operator.requirements:
+        if requirement.asked <= known.keys():
             try:
-                holds = condition(known)
+                holds = requirement.holds(known)
             except GenrwError as problem:
                 return problem.diagnostics[0].message
             if not holds:
-                return _fill(message, known, {})
+                return _fill(requirement.message, known, {})
     return None
 
 

@@ -125,6 +125,15 @@ class ExpressionScope:
 
 
 @dataclass(frozen=True, eq=False)
+class Requirement:
+    """What an operator requires, the names that it asks for, and what is said where it does not hold."""
+
+    holds: Evaluator
+    asked: frozenset[str]
+    message: str
+
+
+@dataclass(frozen=True, eq=False)
 class Operator:
     """A declared operator, compiled. `family` is the placeholder of a family's name, "op" in `reduce_{op}`."""
 
@@ -238,8 +247,11 @@ class Operator:
         return condition, then, otherwise
 
     @cached_property
-    def requirements(self) -> tuple[tuple[Evaluator, str], ...]:
-        return tuple((self.scope.compile(r.condition), r.message) for r in self.decl.requires)
+    def requirements(self) -> tuple[Requirement, ...]:
+        return tuple(
+            Requirement(self.scope.compile(r.condition), frozenset(free_names(r.condition)), r.message)
+            for r in self.decl.requires
+        )
 
     @cached_property
     def domain(self) -> tuple[Evaluator, ...]:

@@ -12,9 +12,10 @@ from genrw.engine.ir.dtypes import DTYPES, is_dtype, is_element
 from genrw.engine.ir.nodes import Attributes, Module, Node, Unit, distinct_names
 from genrw.engine.ir.types import EFFECT, Type, beyond_limits
 from genrw.engine.library.infer import TypeProblem, check_arity, environment, infer, unmet_requirement
-from genrw.engine.library.library import Library, Operator, Target
+from genrw.engine.library.library import Library, Operator
 from genrw.engine.programs.build_main import build_main, is_main
 from genrw.engine.programs.calls import called_modules, check_calls
+from genrw.engine.programs.space import space_record
 from genrw.grammar import gen_tree as tree
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.parsing import show_number
@@ -81,7 +82,8 @@ def build_module(
     named = header.get("target", default_target)
     target = library.target(named)
     schedule = header.get("schedule", {})
-    _check_arrangement(module, schedule, target, library)
+    arrangement = {**library.whole_schedule(schedule, target), "target": target} if schedule else {}
+    _check_arrangement(module, arrangement, library)
     context = {
         "target": target,
         "schedule": library.schedule_record(schedule, target, None if fragment else module.span),
@@ -90,7 +92,7 @@ def build_module(
     check_calls(module, modules)
     builder = _Builder(library, context, modules, "stage" in header, fragment)
     root = builder.body(module, fragment)
-    return Module(
+    made = Module(
         module.name,
         root,
         tuple(builder.parameters),
@@ -103,6 +105,9 @@ def build_module(
         outputs=header.get("outputs", {}),
         span=module.span,
     )
+    if arrangement and made.space is not None:
+        _check_arrangement(module, {**arrangement, "space": space_record(made, library)}, library)
+    return made
 
 
 def module_values(
@@ -193,9 +198,8 @@ def _schedule_problem(schedule: Mapping[str, Any], library: Library) -> str | No
     return None
 
 
-def _check_arrangement(module: tree.Module, schedule: Mapping[str, Any], target: Target, library: Library) -> None:
-    """GenrwError if the entries of a header's schedule are no arrangement of lanes."""
-    known = {**library.whole_schedule(schedule, target), "target": target} if schedule else {}
+def _check_arrangement(module: tree.Module, known: Mapping[str, Any], library: Library) -> None:
+    """GenrwError if the entries of a header's schedule are no arrangement of lanes, as far as that follows from what is known."""
     for kernel in library.kernel_operators:
         wrong = unmet_requirement(kernel, known)
         if wrong is not None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from breadth import first_quick
-from support import check_host_schedules, check_schedules, lower_each
+from support import (
+    check_host_schedules,
+    check_schedules,
+    differences,
+    inputs_and_reference,
+    load,
+    lower_each,
+    schedules,
+)
 
 import genrw
 from genrw.grammar.diagnostics import GenrwError
@@ -157,3 +166,47 @@ def test_a_header_that_is_no_arrangement_is_refused(numbers: str, message: str) 
 def test_a_header_of_an_arrangement_is_taken() -> None:
     lowered = genrw.load(LISTING.format(numbers="lanes=16, vector=1, share=1")).lower("final")
     assert "dpp_reduce[op=sum, lanes=16]" in str(lowered)
+
+
+# ---- headers whose numbers were changed
+
+KERNELS = (
+    "x = @param:x -> float{37, 70}\ny = exp(x)\n@return(y)",
+    "x = @param:x -> half{96, 130}\nt = transpose[permutation={1, 0}](x)\ny = relu(t)\n@return(y)",
+    "x = @param:x -> float{19, 264}\ny = softmax[axis=1](x)\n@return(y)",
+    "x = @param:x -> half{9, 1023}\ny = reduce_sum[axes={1}](x)\n@return(y)",
+    "x = @param:x -> half{300, 64}\ny = reduce_max[axes={0}](x)\n@return(y)",
+    "x = @param:x -> half{64, 96}\nw = @param:w -> half{96, 64}\ny = dot(x, w)\n@return(y)",
+)
+
+
+def changed_listing(seed: int) -> tuple[str, str]:
+    """A program, and a listing of it under one of its schedules, one number of which was changed."""
+    draw = Random(f"changed {seed}")
+    program, target = KERNELS[seed % len(KERNELS)], draw.choice(TARGETS)
+    by_family: dict[str, list[dict[str, Any]]] = {}
+    for schedule in schedules(program, target):
+        by_family.setdefault(schedule["algo"], []).append(schedule)
+    schedule = dict(draw.choice(by_family[draw.choice(sorted(by_family))]))
+    name = draw.choice([key for key, value in schedule.items() if isinstance(value, int)])
+    value = schedule[name]
+    schedule[name] = draw.choice([0, -value, value + 1, value - 1, value + 3, 2 * value, value // 2, 4 * value])
+    lowered = load(program, target).lower("schedule")
+    (module,) = lowered.modules
+    return program, str(lowered.with_modules((replace(module, schedule=schedule),)))
+
+
+@pytest.mark.parametrize("seed", first_quick(range(240), quick=6, usual=48))
+def test_a_header_whose_numbers_were_changed_is_refused_or_right(seed: int) -> None:
+    program, listing = changed_listing(seed)
+    try:
+        loaded = genrw.load(listing)
+    except GenrwError as refused:
+        told = refused.diagnostics[0]
+        assert told.span is not None, listing
+        assert told.span.source.text == listing, f"{refused}\n{listing}"
+        return
+    inputs, want = inputs_and_reference(program)
+    lowered = loaded.lower("final")
+    problems = differences(lowered, lowered.run(inputs, "interpret"), want)
+    assert not problems, f"{problems}\n{listing}"
