@@ -44,8 +44,8 @@ _DOMAINS = ("", "ai.onnx")
 @dataclass(frozen=True)
 class Imported:
     """A program made from a graph. `arrays` are its constants by file name; `inputs` says what the graph calls its
-    parameters; `unused` are the graph's inputs that are none of the program's: those whose given values went into it, and
-    those that nothing depends on. The program's results are the graph's outputs, in order."""
+    parameters, those among them that nothing depends on; `unused` are the graph's inputs that are none of the program's: those
+    whose given values went into it. The program's results are the graph's outputs, in order."""
 
     module: Module
     arrays: Mapping[str, Values]
@@ -117,6 +117,9 @@ class _Importer(ImportHost):
         results = [value for o in self.graph.output if (value := scope[o.name]) is not None]
         root = Node(self.library.boundary("result").name, (), tuple(results), EFFECT)
         found = [n for n in walk(root) if n.op == self.library.boundary("input").name]
+        # Who gives arrays in the graph's order gives one for each of its inputs.
+        given = (node for name, node in scope.items() if name not in self.values)
+        found += [node for node in given if node is not None and id(node) in self.inputs and node not in found]
         # Several of the graph's names may stand for one node: its place is that of the first.
         order: dict[int, int] = {}
         for node in scope.values():

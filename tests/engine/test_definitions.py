@@ -74,6 +74,27 @@ def test_a_defined_operator_runs(tmp_path: Path, target: str, dtype: str) -> Non
     assert execute(["run", str(tmp_path / "p.gen"), "--rules", str(tmp_path), "--check", "--device", "interpret"]) == 0
 
 
+@pytest.mark.parametrize("dtype", ["half", "bf16", "float"])
+@pytest.mark.parametrize("result", ["int32", "bool", "T"])
+def test_results_of_halves_may_be_of_any_type(tmp_path: Path, result: str, dtype: str) -> None:
+    """Halves are computed in float; what is no half is not rounded to one."""
+    means = {"int32": 'convert(round(8 * x), "int32")', "bool": "x > 0.5", "T": "x + 0.25"}[result]
+    rules_in(tmp_path, f"/// Its own.\nop own(x: T) -> {result} where T: real\n  role pointwise\n  means {means}\n")
+    (tmp_path / "p.gen").write_text(f"x = @param:x -> {dtype}{{3, 65}}\ny = own(x)\n@return(y)\n")
+    for options in (["--target", "gfx942"], ["--target", "host"], ["--device", "interpret"]):
+        assert execute(["run", str(tmp_path / "p.gen"), "--rules", str(tmp_path), "--check", *options]) == 0
+
+
+def test_a_number_that_no_element_can_be_is_told_where_it_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules_in(tmp_path, "/// Its own.\nop own[a: int](x: T) -> T where T: number\n  role pointwise\n  means a * x\n")
+    path = tmp_path / "p.gen"
+    path.write_text("x = @param:x -> uint8{3}\ny = own[a=-3](x)\n@return(y)\n")
+    assert execute(["run", str(path), "--rules", str(tmp_path), "--target", "host"]) == 2
+    assert capsys.readouterr().err.startswith(f"{path}:2:1: error: -3 does not fit in uint8\n  y = own[a=-3](x)\n")
+
+
 def test_an_operator_stays_where_nothing_is_cheaper(tmp_path: Path) -> None:
     assert operators(tmp_path, GELU, PROGRAM) == ["param", "own_gelu", "return"]
 

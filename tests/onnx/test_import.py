@@ -90,6 +90,29 @@ def test_arguments_by_position_are_the_graphs_inputs(tmp_path: Path) -> None:
     np.testing.assert_allclose(run(x, y), y - x - W[0])
 
 
+def test_an_input_that_nothing_depends_on_has_its_place(tmp_path: Path) -> None:
+    """Who gives arrays in the graph's order gives one for each input; the first constant must not take the place of a later one."""
+    nodes = [helper.make_node("MatMul", ["a", "c"], ["t"]), helper.make_node("Sub", ["t", "b"], ["y"])]
+    names = {name: value(name, [100, 100]) for name in ("a", "u", "b", "y")}
+    made = model(nodes, [names["a"], names["u"], names["b"]], [names["y"]], {"c": np.eye(100, dtype=np.float32)})
+    onnx.save(made, tmp_path / "m.onnx")
+    compiled = package.compile(tmp_path / "m.onnx", target="host")
+    a, u, b = (np.full((100, 100), v, np.float32) for v in (5, 7, 2))
+    assert compiled.inputs[:3] == ("a", "u", "b")
+    assert (compiled(a, u, b) == 3).all()
+    assert (compiled(a=a, u=u, b=b) == 3).all()
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.int32, np.float16])
+def test_what_pads_may_be_a_constant_of_any_type(dtype: type, tmp_path: Path) -> None:
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    constants = {"p": np.array([1, 1]), "v": np.array(1, dtype)}
+    ends = [value("x", [3], kind)], [value("y", [5], kind)]
+    onnx.save(model([helper.make_node("Pad", ["x", "p", "v"], ["y"])], *ends, constants), tmp_path / "pad.onnx")
+    padded = package.compile(tmp_path / "pad.onnx", target="host")(np.array([0, 1, 0], dtype))
+    assert padded.tolist() == [1, 0, 1, 0, 1]
+
+
 def test_bits_of_bf16_are_taken_where_a_shape_depends_on_them(genrw: Command, tmp_path: Path) -> None:
     bf16 = TensorProto.BFLOAT16
     nodes = [
