@@ -3,9 +3,7 @@
 The emulator is a Python file with a function `run(code, kernel, groups, block, arrays)`, which runs one launch of a
 kernel of a code object, changes the arrays in place, and raises an exception with a sentence about what it cannot run.
 
-One that runs on tinygrad's emulator has to put three things right: operations of 16 bits with moves between lanes on CDNA,
-which has no high halves of registers; addresses in workgroup memory of lanes that are switched off, which are not to be
-read; and maxima and minima of gfx12, which are NaN where an operand is.
+One that runs on tinygrad's emulator has to put right what docs/amd-emulation.md lists.
 """
 
 from __future__ import annotations
