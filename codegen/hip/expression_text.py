@@ -263,7 +263,9 @@ class ExpressionText:
         names: dict[str, str] = {
             operator.operand(i).name: self._typed(o, operator, "cond") for i, o in enumerate(apply.operands)
         }
-        numbers = {k: Const(v, span=node.span) for k, v in node.attributes if isinstance(v, (int, float)) and k not in names}
+        numbers = {
+            k: Const(v, span=node.span) for k, v in node.attributes if isinstance(v, (int, float)) and k not in names
+        }
         # Words but for types have no value in C++, and a program may have chosen them.
         names |= {k: TypeWord(v) for k, v in node.attributes if k not in names and v in DTYPES}
         types = {operator.operand(i).name: DTYPES[t].compute for i, t in enumerate(operand_types)}

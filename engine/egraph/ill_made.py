@@ -7,7 +7,7 @@ it is asked where a stage ends well, too: another rule may have made something o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from genrw.engine.ir.enode import ENode
@@ -51,7 +51,7 @@ def ill_made(library: Library, graph: EGraphSnapshot, modules: Sequence[Module])
         known = len(types)
         for number, term in made:
             operands = _operands(term, types)
-            makers = [graph.rules[r] for r in graph.why[number] if term.op in graph.builds[r]]
+            makers = _makers(graph, number, term, graph.why[number])
             if operands is None or not makers:
                 continue
             attributes, context = graph.interner.attributes(term.attributes), graph.interner.context(term.attributes)
@@ -83,7 +83,7 @@ def ill_made_by(
     for number in sorted(graph.why):
         own = [r for r in sorted(graph.why[number]) if graph.rules[r].partition("/")[0] in rules]
         for term in (*graph.classes.get(number, ()), *graph.replaced.get(number, ())) if own else ():
-            makers = [graph.rules[r] for r in own if term.op in graph.builds[r]]
+            makers = _makers(graph, number, term, own)
             try:
                 problem = (
                     _odd_attribute(library, term.op, graph.interner.attributes(term.attributes)) if makers else None
@@ -96,6 +96,13 @@ def ill_made_by(
             if type_ is not None and wanted is not None and differ(wanted, type_):
                 return other_type(library, makers, type_, wanted)
     return None
+
+
+def _makers(graph: EGraphSnapshot, number: int, term: ENode, rules: Iterable[int]) -> list[str]:
+    """Of some rules those that may have made a term: those that computed its attributes, if any did."""
+    found = [graph.rules[r] for r in rules if term.op in graph.builds[r]]
+    openers = graph.openers(number, term)
+    return [key for key in found if key in openers] or found
 
 
 def _odd_attribute(library: Library, op: str, attributes: Attributes) -> str | None:

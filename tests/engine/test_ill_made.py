@@ -96,3 +96,19 @@ def test_the_rule_that_made_it_is_named(about: str, tmp_path: Path) -> None:
     assert (told.span.source.name, told.span.text) == (str(tmp_path / "mine.rw"), place)
     assert f"rule `mine` {said}" in told.message
     assert told.remedy
+
+
+def test_of_rules_that_make_alike_terms_the_one_is_named_that_computed_the_attributes(tmp_path: Path) -> None:
+    rule = (
+        "rule {name}\n  return(xs...)\n  when is_rows(space, policy)\n"
+        '  => scheduled[algo="{name}", block_size=192, lanes={lanes}, vector=1, share=ceil_div(space.n, {lanes}), steps=1](xs...)\n'
+    )
+    (tmp_path / "a.rw").write_text("stage schedule\n\n" + rule.format(name="of_three", lanes=3))
+    (tmp_path / "b.rw").write_text("stage schedule\n\n" + rule.format(name="of_sixteen", lanes=16))
+    program = Program.parse(Source("p.gen", SUM + "@return(a)\n"), load_library([str(tmp_path)]))
+    with pytest.raises(GenrwError) as refused:
+        program.lower("schedule")
+    told = refused.value.diagnostics[0]
+    assert told.message.startswith("rule `of_three` builds a `scheduled` that is not allowed")
+    assert told.span is not None
+    assert told.span.source.name.endswith("a.rw")
