@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from genrw.authoring.rulesets import own_declarations, unchecked_library
+from genrw.engine.library.library import Library
 from genrw.engine.lint.check import MALFORMED, lint
 from genrw.engine.lint.finding import Finding
 from genrw.terminal import write, write_diagnostics
@@ -20,7 +21,7 @@ def check_folders(folders: Sequence[str | Path], shipped: bool, as_json: bool) -
     """
     library, problems = unchecked_library(folders, shipped=shipped)
     declared = (Finding(MALFORMED, p.span.text if p.span is not None else "", p) for p in problems)
-    found = [*declared, *lint(library, own_declarations(library))]
+    found = _of_author([*declared, *lint(library, own_declarations(library))], library)
     if as_json:
         write(json.dumps([_entry(f) for f in found], indent=2, ensure_ascii=False))
     elif found:
@@ -39,3 +40,11 @@ def _entry(found: Finding) -> dict[str, Any]:
         entry |= {"file": span.source.name, "line": span.line, "column": span.column}
         entry |= {"end_line": end_line, "end_column": end_column}
     return entry | {"message": diagnostic.message, "help": diagnostic.remedy}
+
+
+def _of_author(found: list[Finding], library: Library) -> list[Finding]:
+    """What stands in the author's files; what a declaration of these does to rules that come with genrw is told only where
+    there is nothing else."""
+    files = {declaration.span.source.name for declaration in own_declarations(library)}
+    own = [f for f in found if f.diagnostic.span is None or f.diagnostic.span.source.name in files]
+    return own or found

@@ -71,10 +71,9 @@ def chosen(library: Library, request: Request) -> list[Subject]:
 
 def _of_folders(library: Library) -> list[Subject]:
     """What is not shipped."""
-    declared = own_declarations(library)
-    own = {id(d) for d in declared if isinstance(d, RuleDecl)}
-    others = {(type(d), d.name) for d in declared if isinstance(d, MonoidDecl | OpDecl)}
-    return [s for s in _subjects(library) if id(s) in own or (type(s), s.name) in others]
+    # A rule of a library may be one that was made of what is declared: of a term, of the definition of an operator.
+    files = {declaration.span.source.name for declaration in own_declarations(library)}
+    return [s for s in _subjects(library) if s.span.source.name in files]
 
 
 def _unknown(library: Library) -> frozenset[str]:

@@ -53,7 +53,8 @@ def unchecked_library(
     """The same, of rules that may name what is not there, and what is declared wrongly; GenrwError for what cannot be
     read."""
     groups = rule_texts(folders, shipped=shipped)
-    return gathered_library([file for group in groups for file in _parsed_group(group, True)])
+    library, problems = gathered_library([file for group in groups for file in _parsed_group(group, True)])
+    return _telling_foreign(library, own_declarations(library)), problems
 
 
 def chosen_rules(library: Library, names: Sequence[str], folders: Sequence[str | Path]) -> list[RuleDecl]:
@@ -84,6 +85,12 @@ def rule_texts(folders: Sequence[str | Path] = (), *, shipped: bool = True) -> t
     return own, others
 
 
+def _telling_foreign(library: Library, own: Sequence[Declaration]) -> Library:
+    """The library that tells what of it is not shipped."""
+    foreign = frozenset(d.name for d in own if isinstance(d, OpDecl | InstructionDecl))
+    return replace(library, foreign=foreign, foreign_rules=frozenset(rule.name for rule in rules_among(own)))
+
+
 @lru_cache(maxsize=8)
 @uncollected()
 def _library(groups: tuple[Texts, Texts], examples: bool) -> Library:
@@ -96,9 +103,7 @@ def _library(groups: tuple[Texts, Texts], examples: bool) -> Library:
     digest = cache_key(*(part for group in groups for text in group for part in text))
     gathered, problems = gathered_library([*shipped, *own], before.library if before else None)
     declared = [d for file in gathered.files[len(shipped) :] for d in file.declarations]
-    foreign = frozenset(d.name for d in declared if isinstance(d, OpDecl | InstructionDecl))
-    foreign_rules = frozenset(rule.name for rule in rules_among(declared))
-    library = replace(gathered, digest=digest, foreign=foreign, foreign_rules=foreign_rules)
+    library = replace(_telling_foreign(gathered, declared), digest=digest)
     checked = before.checked if before is not None and before.library.shares_terms(library) else frozenset()
     new = [d for d in declared if _wording(d) not in checked]
     if new or problems:

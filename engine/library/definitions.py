@@ -50,6 +50,10 @@ class TermFunctions:
 
     def rule(self, rule: RuleDecl) -> RuleDecl:
         """A rule with terms in place of calls: the rule itself if there are none."""
+        variables = self.declared.keys() & {binding.name for binding in rule.for_}
+        if variables:
+            others = {name: define for name, define in self.declared.items() if name not in variables}
+            return TermFunctions(others).rule(rule)
         left, right = self.pattern(rule.left), self.pattern(rule.right)
         return rule if left is rule.left and right is rule.right else replace(rule, left=left, right=right)
 

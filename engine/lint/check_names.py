@@ -20,6 +20,7 @@ from genrw.grammar.expr_tree import Comprehension, Name, walk_free
 from genrw.grammar.parsing import SPECIAL
 from genrw.grammar.rw_tree import (
     AttributeDecl,
+    Binding,
     ClassDecl,
     Declaration,
     DefineDecl,
@@ -57,6 +58,8 @@ def check_names(library: Library, declaration: Declaration) -> Iterator[Diagnost
             parts: list[AttributeDecl | OperandDecl] = [*declaration.attributes, *declaration.operands]
             variables = [o.dtype for o in declaration.operands if o.dtype is not None and is_variable(o.dtype)]
             own = _CONTEXT | dict.fromkeys(variables, "the element type of an operand")
+            if declaration.name in library.foreign:
+                yield from _taken([(declaration.name, declaration.name_span)], _shipped_variables(library))
             steps = [(step.name, step.span) for function in declaration.functions for step in function.steps]
             yield from _taken([*((p.name, p.span) for p in parts), *steps, *_local(declaration)], own)
         case MonoidDecl():
@@ -134,10 +137,24 @@ def bound_names(pattern: Pattern) -> Iterator[Named]:
 
 
 def _operator_variables(library: Library, rule: RuleDecl) -> Iterator[Diagnostic]:
-    """Variables over a class that are called like an operator."""
-    over = [b for b in rule.for_ if isinstance(b.value, Name) and library.members_of(b.value.name) is not None]
+    """Variables over a class that are called like an operator; who adds one need not know the variables of rules that come with
+    genrw."""
+    over = _over_classes(library, rule)
     if over:
-        yield from _taken(((b.name, b.span) for b in over), dict.fromkeys(library.names, "an operator"))
+        names = set(library.names) - (library.foreign if rule.name not in library.foreign_rules else frozenset())
+        yield from _taken(((b.name, b.span) for b in over), dict.fromkeys(names, "an operator"))
+
+
+def _shipped_variables(library: Library) -> dict[str, str]:
+    """The variables over classes of rules that come with genrw, which stand where operators do."""
+    shipped = (rule for rule in library.rules if rule.name not in library.foreign_rules)
+    variables = (b.name for rule in shipped for b in _over_classes(library, rule))
+    return dict.fromkeys(variables, "a variable of rules that come with genrw")
+
+
+def _over_classes(library: Library, rule: RuleDecl) -> list[Binding]:
+    """The variables of a rule that stand where operators do."""
+    return [b for b in rule.for_ if isinstance(b.value, Name) and library.members_of(b.value.name) is not None]
 
 
 def _twice(library: Library, rule: RuleDecl) -> Iterator[Diagnostic]:

@@ -182,6 +182,8 @@ class _RuleCheck:
                 yield Diagnostic(f"{message}, and has {len(node.operands)} here", node.span, "give it as many")
 
     def _operator(self, node: OpPattern) -> Operator | None:
+        if node.op in self.classes:
+            return None
         if node.family is None:
             found = self.library.find(node.op)
             return found[0] if found is not None else None

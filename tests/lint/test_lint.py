@@ -245,3 +245,24 @@ def test_a_fold_whose_text_adds_says_so() -> None:
     assert "error: the text of `added` names `result`, which is no accumulator" in found
     assert "help: write role fold(x, in_place)" in found
     assert "`result`" not in told(FOLD.format(parts="x, in_place"))
+
+
+OWN_OPERATOR = "/// Twice.\nop f(x: T) -> T where T: real\n  role pointwise\n  means 2 * x\n"
+OWN_TERM = "/// A power.\ndefine f(x) = exp(x)\n"
+
+
+def test_what_is_called_like_a_variable_of_shipped_rules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An operator would be met where rules mean any of several; it is told where the author wrote it, and nowhere else. A term
+    function stands for no variable."""
+    path = tmp_path / "own.rw"
+    path.write_text(OWN_OPERATOR)
+    assert execute(["rules", "check", "--rules", str(tmp_path)]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "1 finding\n"
+    said = "error: `f` is a variable of rules that come with genrw, and nothing else may be called so here"
+    assert captured.err.startswith(f"{path}:2:4: {said}\n")
+    path.write_text(OWN_TERM)
+    assert execute(["rules", "check", "--rules", str(tmp_path)]) == 0
+    program = tmp_path / "p.gen"
+    program.write_text("x = @param:x -> half{4, 65}\na = relu(x)\ny = add(a, 2)\n@return(y)\n")
+    assert execute(["run", str(program), "--rules", str(tmp_path), "--check", "--target", "gfx942"]) == 0
