@@ -100,6 +100,18 @@ def _uses_of_arguments(
 # ---- substitution
 
 
+def words_compared(expr: Expr, name: str, lets: Lets) -> Iterator[str]:
+    """The strings that a name is compared with, in an expression and in the helpers that are given its value."""
+    for part in walk(expr):
+        if isinstance(part, Compare) and Name(name) in part.operands:
+            yield from (o.value for o in part.operands if isinstance(o, Const) and isinstance(o.value, str))
+        elif isinstance(part, Call) and part.function in lets:
+            let = lets[part.function]
+            for parameter, argument in zip(let.parameters, part.args, strict=False):
+                if argument == Name(name):
+                    yield from words_compared(let.body, parameter, lets)
+
+
 def substitute(expr: Expr, mapping: Mapping[str, Expr]) -> Expr:
     """The expression with others put in for free names. Local variables that would capture are renamed."""
     within_depth(expr)

@@ -12,7 +12,7 @@ from typing import Any
 from genrw.engine.ir.dtypes import same_value
 from genrw.engine.ir.nodes import Node
 from genrw.engine.language.expr import Evaluator, compile_expr
-from genrw.engine.language.expr_walk import free_names
+from genrw.engine.language.expr_walk import free_names, words_compared
 from genrw.engine.language.functions import Function
 from genrw.engine.language.members import Members, lasting
 from genrw.engine.library.context import EMPTY, Record
@@ -532,6 +532,12 @@ class Library:
         if schedule:
             return Record.of(self.whole_schedule(schedule, target), absent)
         return EMPTY if absent is None else Record.of({}, absent)
+
+    @cached_property
+    def policies(self) -> tuple[str, ...]:
+        """The policies that rules ask for, in alphabetical order."""
+        asked = [e for r in self.rules for e in (r.guard, *(b.value for b in (*r.with_, *r.for_))) if e is not None]
+        return tuple(sorted({word for e in asked for word in words_compared(e, "policy", self.scope.lets)}))
 
     @cached_property
     def scheduling_stage(self) -> str | None:

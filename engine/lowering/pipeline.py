@@ -16,11 +16,12 @@ from genrw.engine.fusion.compute_locations import OperandLocations, Places
 from genrw.engine.fusion.stage import Fused, fuse
 from genrw.engine.ir.nodes import Module, Node, Unit, unshared, walk
 from genrw.engine.ir.structure import nameless_key, structure_key, unit_key
+from genrw.engine.language.expr_walk import did_you_mean
 from genrw.engine.library.arities import Arities, program_arities, term_arities
 from genrw.engine.library.library import Library
 from genrw.engine.lowering.alternatives import Alternatives
 from genrw.engine.lowering.garbage import uncollected
-from genrw.engine.lowering.options import Options
+from genrw.engine.lowering.options import DEFAULT_POLICY, Options
 from genrw.engine.lowering.schedules import RatedKernel, own_options, rated_kernel, scheduled
 from genrw.engine.lowering.trace import Trace
 from genrw.engine.programs.signature import parameter_names
@@ -187,6 +188,7 @@ class Pipeline:
 
         Programs lowered before are remembered by structure; all others go through the stages together.
         """
+        self._check_policy(options.policy)
         names = tuple(unit.name for unit in units)
         keys = [(unit_key(unit), names, stage, options.key) for unit in units]
         make = _noting(lambda new, made: self._lower(new, names, stage, options, made))
@@ -194,6 +196,13 @@ class Pipeline:
         if trace is not None:
             trace.add_all(made for _, made in found)
         return [unit for unit, _ in found]
+
+    def _check_policy(self, policy: str) -> None:
+        """GenrwError for a policy that no rule asks for."""
+        if policy != DEFAULT_POLICY and policy not in self.library.policies:
+            known = [*dict.fromkeys((DEFAULT_POLICY, *self.library.policies))]
+            remedy = did_you_mean(policy, known) or f"there are {', '.join(known)}"
+            raise error(f"there is no policy `{policy}`", remedy=remedy)
 
     @uncollected()
     def _lower(

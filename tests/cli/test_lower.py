@@ -108,6 +108,17 @@ def test_no_command_shows_the_help(genrw: Command) -> None:
     assert "Commands:" in result.out
 
 
+@pytest.mark.parametrize(
+    ("policy", "help_"), [("clasic", "did you mean `classic`?"), ("quickest", "there are cost, classic")]
+)
+def test_a_policy_that_no_rule_asks_for(genrw: Command, policy: str, help_: str) -> None:
+    result = genrw(
+        "lower", "-", "--schedule", f"policy={policy}", stdin="x = @param:x -> {4}\ny = relu(x)\n@return(y)\n"
+    )
+    assert (result.status, result.out) == (2, "")
+    assert result.err == f"error: there is no policy `{policy}`\n  help: {help_}\n"
+
+
 def test_unknown_command(genrw: Command) -> None:
     result = genrw("lowr", "x.gen")
     assert result.status == 2

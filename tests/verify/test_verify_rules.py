@@ -109,6 +109,32 @@ def test_the_command_tells_what_is_wrong(capfd: pytest.CaptureFixture[str]) -> N
     assert "right side:" in entry["shown"]
 
 
+OWN = """
+stage simplify
+
+/// Wrong where x + x wraps.
+rule half_sum
+  div(add(x, x), 2)
+  => x
+
+/// What it means is not what it is made of.
+op own(x: T) -> T where T: real
+  role pointwise
+  is mul(x, sigmoid(x))
+  means x * (1 + tanh(x))
+"""
+
+
+def test_what_is_made_of_declarations_is_verified_with_its_folder(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Rules with numbers, and those that say what an operator is made of, are made anew when they are read."""
+    (tmp_path / "own.rw").write_text(OWN)
+    assert execute(["rules", "verify", "--rules", str(tmp_path), "--json"]) == 1
+    told = {entry["rule"]: entry["status"] for entry in json.loads(capfd.readouterr().out)}
+    assert told == {"own.is": REFUTED, "half_sum": REFUTED}
+
+
 def test_an_unknown_rule_is_told(capfd: pytest.CaptureFixture[str]) -> None:
     assert execute(["rules", "verify", "no_such_rule"]) == 2
     assert "there is no rule `no_such_rule`" in capfd.readouterr().err
