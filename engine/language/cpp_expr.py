@@ -298,7 +298,11 @@ class _Printer:
         written = Written(text, binds)
         if len(printed_args) > 2 and BUILTINS[expr.function].arity()[1]:
             return reduce(lambda a, b: _filled(written, named, a, b), printed_args)
-        return _filled(written, named, *printed_args)
+        made, compute = _filled(written, named, *printed_args), DTYPES[named].compute
+        if meaning.names is None or compute == named:
+            return made
+        # What is rounded to a type is computed with in another one.
+        return Cpp(f"gen::convert<{DTYPES[compute].cpp}>({made.text})", "atom")
 
     def sign(self, expr: Call, number: str) -> Cpp:
         """A choice: nan is neither above nor below 0, and stays; what is left of floats loses the sign of -0.

@@ -144,8 +144,9 @@ def _check_monoid(
     labels: Sequence[str],
     env: Mapping[str, Any],
 ) -> None:
-    """TypeProblem for elements that the operator's monoid does not fold: they are the first operand's."""
-    if operator.monoid_name is None or not operands or not operands[0].dtype:
+    """TypeProblem for elements that the operator's monoid does not fold: they are the first operand's, but where that is a part of
+    an accumulator."""
+    if operator.monoid_name is None or operator.role == "pointwise" or not operands or not operands[0].dtype:
         return
     monoid, dtype = library.monoids.get(env[operator.monoid_name]), operands[0].dtype
     if monoid is not None and not folds(monoid, dtype):

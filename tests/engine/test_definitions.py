@@ -85,6 +85,18 @@ def test_results_of_halves_may_be_of_any_type(tmp_path: Path, result: str, dtype
         assert execute(["run", str(tmp_path / "p.gen"), "--rules", str(tmp_path), "--check", *options]) == 0
 
 
+@pytest.mark.parametrize("narrow", ["half", "bf16"])
+@pytest.mark.parametrize(
+    "means", ['convert(x, "{}") * 3', 'sqrt(abs(convert(x, "{}")))', 'x + convert(x, "{}")', 'convert(x, "{}")']
+)
+def test_what_is_rounded_within_a_meaning_is_computed_with(tmp_path: Path, means: str, narrow: str) -> None:
+    """C++ has no operators on halves: what was rounded to one is a float again."""
+    said = means.format(narrow)
+    rules_in(tmp_path, f"/// Its own.\nop own(x: T) -> T where T: real\n  role pointwise\n  means {said}\n")
+    (tmp_path / "p.gen").write_text("x = @param:x -> float{3, 65}\ny = own(x)\n@return(y)\n")
+    assert execute(["run", str(tmp_path / "p.gen"), "--rules", str(tmp_path), "--check", "--target", "gfx942"]) == 0
+
+
 def test_a_number_that_no_element_can_be_is_told_where_it_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

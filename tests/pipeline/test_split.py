@@ -44,6 +44,24 @@ monoid average
   finish a / n
   accumulate float for half, bf16
 
+/// A field of a type that has no elements of its own kind: those that are no numbers.
+monoid nans where T: real
+  carry c: int32
+  element c = 1 if isnan(x) else 0
+  identity c = 0
+  combine c = a.c + b.c
+  finish c
+  result int32
+
+/// The same of truth values: are there numbers of both signs?
+monoid alternating where T: number
+  carry above: bool, below: bool
+  element above = x > 0, below = x < 0
+  identity above = false, below = false
+  combine above = a.above or b.above, below = a.below or b.below
+  finish above and below
+  result bool
+
 /// Fields of several types, and positions.
 monoid summary
   carry count: int64, last: int32, any: bool, sum: T
@@ -123,7 +141,7 @@ def test_each_kind_of_monoid_is_split_where_a_sum_is(folder: Path, op: str, shap
     assert differences(lowered, lowered.run(inputs), want) == {}
 
 
-@pytest.mark.parametrize("op", ["logsumexp", "average", "summary", "argmax", "argmin"])
+@pytest.mark.parametrize("op", ["logsumexp", "average", "summary", "nans", "alternating", "argmax", "argmin"])
 @pytest.mark.parametrize(
     ("type_", "axes"),
     [
