@@ -52,7 +52,7 @@ def cpp_expr(
     `dtype` is the type of all names (and what `type` means) but those in `types`. Where the `result` is to be an
     integer and the expression is none, it is converted.
     """
-    printer = _checked(expr, names, dtype, types or {})
+    printer = _checked(expr, names, dtype, types or {}, bare=not result)
     printed = printer.whole(expr)
     found = _settled(printer.type(expr), dtype)
     if result and DTYPES[result].is_integer and DTYPES[found].is_float:
@@ -63,7 +63,7 @@ def cpp_expr(
 def cpp_braced(expr: Expr, names: Mapping[str, str], dtype: str, types: Mapping[str, str], result: str) -> str:
     """An expression's C++ text for a place within braces, where C++ narrows nothing by itself. Numbers that stand alone
     are of the result's type; a name of type `WHOLE` is a plain number."""
-    printer = _checked(expr, names, dtype, types)
+    printer = _checked(expr, names, dtype, types, bare=True)
     found = _settled(printer.type(expr), result)
     text, wanted = printer.print(expr, found).text, DTYPES[result]
     if found == wanted.compute:
@@ -72,13 +72,13 @@ def cpp_braced(expr: Expr, names: Mapping[str, str], dtype: str, types: Mapping[
     return f"{function}<{wanted.cpp}>({text})"
 
 
-def _checked(expr: Expr, names: Mapping[str, str], dtype: str, types: Mapping[str, str]) -> _Printer:
-    """What prints an expression of which C++ has all the functions."""
+def _checked(expr: Expr, names: Mapping[str, str], dtype: str, types: Mapping[str, str], *, bare: bool) -> _Printer:
+    """What prints an expression of which C++ has all the functions. One that is `bare` stays of the type that it is rounded to."""
     within_depth(expr)
     for node in walk(expr):
         if isinstance(node, Call):
             _check_count(node)
-    return _Printer(names, dtype, types)
+    return _Printer(expr if bare else None, names, dtype, types)
 
 
 def cpp_number(value: float, dtype: str) -> str:
@@ -119,8 +119,8 @@ def _integer_literal(value: int, dtype: str) -> str:
 class _Printer:
     """Prints one expression. Each method for a node takes the type that plain numbers in it take on."""
 
-    def __init__(self, names: Mapping[str, str], dtype: str, types: Mapping[str, str]) -> None:
-        self.names, self.dtype, self.named_types = names, dtype, types
+    def __init__(self, root: Expr | None, names: Mapping[str, str], dtype: str, types: Mapping[str, str]) -> None:
+        self.root, self.names, self.dtype, self.named_types = root, names, dtype, types
         self._types: dict[int, str] = {}
         self._written: dict[int, Expr] = {}
 
@@ -299,7 +299,7 @@ class _Printer:
         if len(printed_args) > 2 and BUILTINS[expr.function].arity()[1]:
             return reduce(lambda a, b: _filled(written, named, a, b), printed_args)
         made, compute = _filled(written, named, *printed_args), DTYPES[named].compute
-        if meaning.names is None or compute == named:
+        if meaning.names is None or compute == named or expr is self.root:
             return made
         # What is rounded to a type is computed with in another one.
         return Cpp(f"gen::convert<{DTYPES[compute].cpp}>({made.text})", "atom")
