@@ -137,9 +137,23 @@ class _Search(Matcher[_Match]):
 
     def no_operator(self, pattern: OpPattern, options: frozenset[str], number: int, match: _Match) -> None:
         wanted = f"`{pattern.op}`" if len(options) == 1 else f"operator of `{pattern.op}`"
-        none = f"there is no {wanted} anywhere in the program at this stage"
+        none = self._other_counts(pattern, options, wanted) or (
+            f"there is no {wanted} anywhere in the program at this stage"
+        )
         here = f"no {wanted} is here: there is {self._shown(number)}"
         self._fail(match.depth, pattern.op_span, here if match.depth else none)
+
+    def _other_counts(self, pattern: OpPattern, options: frozenset[str], wanted: str) -> str | None:
+        """What is said where the operator is there, but with other numbers of operands."""
+        members = (node for found in self.graph.classes.values() for node in found)
+        counts = sorted({len(node.operands) for node in members if node.op in options})
+        if not counts:
+            return None
+        own = len(pattern.operands)
+        return (
+            f"there is no {wanted} of {own} operand{'' if own == 1 else 's'} in the program at this stage, "
+            f"but of {' and '.join(map(str, counts))}"
+        )
 
     def with_node(self, pattern: OpPattern, node: ENode, number: int, match: _Match) -> _Match:
         gone = match.gone or (None if node in self.graph.classes.get(number, ()) else (pattern, number))

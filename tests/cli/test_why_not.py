@@ -117,6 +117,9 @@ def test_a_later_stage_and_the_context(genrw: Command, softmax: Path) -> None:
     out = genrw("rules", "why-not", "row_of_wave", softmax, "--schedule", "algo=block").out
     numbers = "schedule.block_size is 128, schedule.lanes is 128"
     assert pointed(out) == (f"this does not hold: {numbers}", "schedule.lanes < schedule.block_size")
+    out = genrw("rules", "why-not", "fold_wave", softmax, "--schedule", "algo=block").out
+    counts = "there is no `row_fold` of 1 operand in the program at this stage, but of 2"
+    assert pointed(out) == (counts, "row_fold")
 
 
 HALVES = """\
