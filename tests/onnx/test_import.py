@@ -267,6 +267,8 @@ def test_a_declaration_of_ones_own(genrw: Command, tmp_path: Path) -> None:
         ("import A(x) => exp(y)", "`y` is no input"),
         ("import A(x) => leaky_relu[alpha](x)", "unknown name `alpha`"),
         ("import A(x) when n > 1 => exp(x)", "unknown name `n`"),
+        ('import A(x) requires n > 1 "n" => exp(x)', "unknown name `n`"),
+        ('import A(x) requires x.rank > 1 "{y.rank}" => exp(x)', "the message names `y.rank`, which is nothing here"),
         ("import A(x) exp(x)", "expected"),
     ],
 )
