@@ -142,6 +142,66 @@ def test_operators_whose_bodies_refer_to_attributes_that_are_left_out(genrw: Com
     assert genrw("run", path, "--check").status == 0
 
 
+def attention(*inputs: str) -> onnx.NodeProto:
+    return helper.make_node("Attention", inputs, ["y"])
+
+
+HEADS = [1, 2, 3, 4]
+MASK = np.tril(np.ones((3, 3), bool))
+
+
+def attends_to_earlier(path: Path) -> None:
+    x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(HEADS)
+    weights = softmax(np.where(MASK, x @ x.swapaxes(-1, -2) / 2, -np.inf))
+    np.testing.assert_allclose(package.compile(path)(x), weights @ x, rtol=1e-5)
+
+
+@pytest.mark.parametrize("holder", ["initializer", "initializer that is an input", "constant"])
+def test_operators_whose_bodies_depend_on_the_types_of_constants(holder: str, tmp_path: Path) -> None:
+    nodes, inputs = [attention("x", "x", "x", "mask")], [value("x", HEADS)]
+    if holder == "constant":
+        nodes.insert(0, helper.make_node("Constant", [], ["mask"], value=numpy_helper.from_array(MASK)))
+    if holder == "initializer that is an input":
+        inputs.append(value("mask", [3, 3], TensorProto.BOOL))
+    constants = {} if holder == "constant" else {"mask": MASK}
+    proto = model(nodes, inputs, [value("y", HEADS)], constants, opset=23)
+    attends_to_earlier(saved(tmp_path, proto))
+
+
+def test_bodies_within_a_function_depend_on_the_inputs_that_are_there(tmp_path: Path) -> None:
+    node = attention("x", "x", "x", "", "x", "x")
+    function = helper.make_function("own", "Own", ["x"], ["y"], [node], [helper.make_opsetid("", 23)])
+    call = helper.make_node("Own", ["x"], ["y"], domain="own")
+    proto = model([call], [value("x", HEADS)], [value("y", HEADS)], opset=23, functions=[function])
+    assert package.load(saved(tmp_path, proto)).results
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_bodies_within_a_graph_depend_on_the_types_of_constants(within: bool, tmp_path: Path) -> None:
+    """The constant is that of the graph within, or of the one around it."""
+    mask = [numpy_helper.from_array(MASK, "mask")]
+    branch = helper.make_graph(
+        [attention("x", "x", "x", "mask")], "branch", [], [value("y", HEADS)], mask if within else []
+    )
+    choice = helper.make_node("If", ["c"], ["z"], then_branch=branch, else_branch=branch)
+    constants = {"c": np.array(True)} | ({} if within else {"mask": MASK})
+    proto = model([choice], [value("x", HEADS)], [value("z", HEADS)], constants, opset=23)
+    attends_to_earlier(saved(tmp_path, proto))
+
+
+def test_an_operator_whose_body_cannot_be_made_is_the_only_one_missing(genrw: Command, tmp_path: Path) -> None:
+    """It depends on the type of a value that nobody knows."""
+    nodes = [
+        helper.make_node("Own", ["x"], ["mask"], domain="own"),
+        attention("x", "x", "x", "mask"),
+        helper.make_node("MeanVarianceNormalization", ["y"], ["n"]),
+    ]
+    proto = model(nodes, [value("x", HEADS)], [value("n", HEADS)], opset=23)
+    proto.opset_import.append(helper.make_opsetid("own", 1))
+    said = refused(genrw, saved(tmp_path, proto))
+    assert "the model uses 2 operators that are not supported: Attention (1), own.Own (1)" in said
+
+
 def test_import_writes_a_program_and_its_constants(genrw: Command, scaled_file: Path, tmp_path: Path) -> None:
     result = genrw("import", scaled_file, "-o", tmp_path / "out", "--dim", "N=2")
     assert (result.status, result.err) == (0, "")
