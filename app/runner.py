@@ -111,6 +111,7 @@ def _input_files(program: Program, given: Sequence[str]) -> dict[str, str]:
             raise error(f"the input {item!r} names no file", remedy="write `--input name=file.npy`")
         if name in program.unused:
             continue
+        name = program.aliases.get(name, name)
         if name not in program.inputs:
             names = ", ".join(program.inputs)
             raise error(f"the program has no input `{name}`", remedy=f"its inputs are {names}")

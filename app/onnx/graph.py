@@ -44,8 +44,8 @@ _DOMAINS = ("", "ai.onnx")
 @dataclass(frozen=True)
 class Imported:
     """A program made from a graph. `arrays` are its constants by file name; `inputs` says what the graph calls its
-    parameters, those among them that nothing depends on; `unused` are the graph's inputs that are none of the program's: those
-    whose given values went into it. The program's results are the graph's outputs, in order."""
+    parameters, those among them that nothing depends on; `unused` are names, the graph's and the program's, of inputs that
+    are none of the program's: those whose given values went into it. The program's results are the graph's outputs, in order."""
 
     module: Module
     arrays: Mapping[str, Values]
@@ -92,6 +92,7 @@ class _Importer(ImportHost):
         self.keys: dict[int, Any] = {}
         self.kept: list[Node] = []
         self.names: set[str] = set()
+        self.own: dict[str, str] = {}
         self.arrays: dict[str, Values] = {}
         self.problems: list[Diagnostic] = []
 
@@ -128,23 +129,26 @@ class _Importer(ImportHost):
         files = {p.attribute("file") for p in parameters}
         arrays = {name: array for name, array in self.arrays.items() if name in files}
         inputs = {p.attribute("name"): self.inputs[id(p)] for p in parameters if id(p) in self.inputs}
-        unused = frozenset(self.inputs.values()) - frozenset(inputs.values())
+        unused = frozenset(n for name in {*self.inputs.values()} - {*inputs.values()} for n in (name, self.own[name]))
         return Imported(Module("main", root, parameters), arrays, inputs, unused)
 
     # ---- what the graph is given
 
     def _parameters(self, scope: dict[str, Node | None]) -> None:
         constants = {tensor.name for tensor in self.graph.initializer}
-        for value in self.graph.input:
-            if value.name in constants:
-                continue
+        given = [value for value in self.graph.input if value.name not in constants]
+        # A name that a program may have stays that of its own input, whatever the others become.
+        self.own = names = {v.name: self._name(v.name) for v in sorted(given, key=lambda v: _clean(v.name) != v.name)}
+        graph_names = {own: name for name, own in names.items()}
+        self.values = {graph_names.get(name, name): array for name, array in self.values.items()}
+        for value in given:
             try:
                 type_ = self._type(value)
             except GenrwError as problem:
                 self.problems.extend(problem.diagnostics)
                 scope[value.name] = None
                 continue
-            scope[value.name] = node = self._parameter(self._name(value.name), type_, "")
+            scope[value.name] = node = self._parameter(names[value.name], type_, "")
             self.inputs[id(node)] = value.name
 
     def _parameter(self, name: str, type_: Type, file: str) -> Node:
@@ -213,8 +217,7 @@ class _Importer(ImportHost):
 
     def _name(self, wanted: str) -> str:
         """A name close to the one wanted that is not taken."""
-        name = re.sub(r"[^A-Za-z0-9_.]+", "_", wanted).strip(".") or "value"
-        name = base = name if name[0].isalpha() or name[0] == "_" else f"_{name}"
+        name = base = _clean(wanted)
         count = 0
         while name in self.names:
             count += 1
@@ -352,6 +355,12 @@ class _Inner(InnerGraph):
             except Unfit as problem:
                 raise Unfit(f"its `{node.op_type}` cannot be imported: {problem}", 3) from None
         return [value for o in self.graph.output if (value := scope[o.name]) is not None]
+
+
+def _clean(wanted: str) -> str:
+    """A name that values of programs may have, close to the one wanted."""
+    name = re.sub(r"[^A-Za-z0-9_.]+", "_", wanted).strip(".") or "value"
+    return name if name[0].isalpha() or name[0] == "_" else f"_{name}"
 
 
 def _elements(array: Values) -> Any:

@@ -41,7 +41,8 @@ class Model:
     def program(self, name: str, library: Library, options: Options, default_target: str) -> Program:
         """The program, as if read from the model's file."""
         program = Program.parse(Source(name, self.text), library, options, default_target)
-        return replace(program, arrays=self.imported.arrays, unused=self.imported.unused)
+        aliases = {foreign: own for own, foreign in self.imported.inputs.items() if foreign != own}
+        return replace(program, arrays=self.imported.arrays, unused=self.imported.unused, aliases=aliases)
 
 
 def import_model(

@@ -232,6 +232,49 @@ def test_python_loads_a_model(scaled_file: Path) -> None:
     np.testing.assert_allclose(package.compile(program)(x), softmax(x * W), rtol=1e-5)
 
 
+@pytest.fixture
+def named_otherwise(tmp_path: Path) -> Path:
+    """The difference of two inputs, of whose names one is none in a program, and the other is what stands for it."""
+    inputs = [value("x/in:0", [4]), value("x_in_0", [4])]
+    return saved(tmp_path, model([helper.make_node("Sub", ["x/in:0", "x_in_0"], ["y"])], inputs, [value("y", [4])]))
+
+
+X, Y = np.float32([1, 2, 3, 4]), np.float32([3, 1, 1, 0])
+
+
+def test_arguments_are_named_as_in_the_graph(named_otherwise: Path) -> None:
+    kernel = package.compile(named_otherwise)
+    assert kernel.inputs == ("x_in_0_1", "x_in_0")
+    for name in ("x/in:0", "x_in_0_1"):
+        np.testing.assert_array_equal(kernel(**{name: X, "x_in_0": Y}), X - Y)
+        np.testing.assert_array_equal(kernel.run({name: X, "x_in_0": Y})["y"], X - Y)
+        np.testing.assert_array_equal(kernel.program.run({name: X, "x_in_0": Y})["y"], X - Y)
+    with pytest.raises(package.GenrwError, match="the input `x_in_0_1` is given twice"):
+        kernel(X, **{"x/in:0": X, "x_in_0": Y})
+    with pytest.raises(package.GenrwError, match="the input `x_in_0_1` is given twice"):
+        kernel.run({"x/in:0": X, "x_in_0_1": X, "x_in_0": Y})
+
+
+def test_arrays_in_files_are_named_as_in_the_graph(genrw: Command, named_otherwise: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", Y)
+    for name in ("x/in:0", "x_in_0_1"):
+        given = ("--input", f"{name}={tmp_path / 'x.npy'}", "--input", f"x_in_0={tmp_path / 'y.npy'}")
+        result = genrw("run", named_otherwise, *given, "--check")
+        assert (result.status, result.err) == (0, "")
+        assert "-2 1 2 4" in result.out
+
+
+@pytest.mark.parametrize("name", ["n:0", "n_0"])
+def test_a_value_that_shapes_depend_on_is_named_as_in_the_graph(genrw: Command, tmp_path: Path, name: str) -> None:
+    inputs = [value("x", [1]), value("n:0", [1], TensorProto.INT64)]
+    proto = model([helper.make_node("Expand", ["x", "n:0"], ["y"])], inputs, [value("y", ["a"])])
+    np.save(tmp_path / "n.npy", np.int64([5]))
+    result = genrw("run", saved(tmp_path, proto), "--input", f"{name}={tmp_path / 'n.npy'}")
+    assert (result.status, result.err) == (0, "")
+    assert "float{5}" in result.out
+
+
 def test_short_constants_are_written_out(genrw: Command, tmp_path: Path) -> None:
     nodes = [helper.make_node("Add", ["x", "b"], ["y"])]
     onnx.save(model(nodes, [value("x", [2])], [value("y", [2])], {"b": np.float32([1, 2])}), tmp_path / "m.onnx")
