@@ -141,6 +141,7 @@ class _Importer(ImportHost):
         self.own = names = {v.name: self._name(v.name) for v in sorted(given, key=lambda v: _clean(v.name) != v.name)}
         graph_names = {own: name for name, own in names.items()}
         self.values = {graph_names.get(name, name): array for name, array in self.values.items()}
+        self._check_names(given)
         for value in given:
             try:
                 type_ = self._type(value)
@@ -150,6 +151,18 @@ class _Importer(ImportHost):
                 continue
             scope[value.name] = node = self._parameter(names[value.name], type_, "")
             self.inputs[id(node)] = value.name
+
+    def _check_names(self, inputs: Sequence[onnx.ValueInfoProto]) -> None:
+        """Adds a problem for each length and array that is given for nothing of the graph."""
+        names = [value.name for value in inputs]
+        for name in sorted(self.values.keys() - {*names}):
+            remedy = f"its inputs are {', '.join(names)}" if names else "it has no inputs"
+            self.problems.append(Diagnostic(f"the model has no input `{name}`", remedy=remedy))
+        dims = [(v.name, axis, d) for v in inputs for axis, d in enumerate(v.type.tensor_type.shape.dim)]
+        symbols = {_symbol(*dim): None for dim in dims if dim[2].WhichOneof("value") != "dim_value"}
+        for name in sorted(self.dims.keys() - symbols.keys()):
+            remedy = f"its symbolic dimensions are {', '.join(symbols)}" if symbols else "it has none: leave it out"
+            self.problems.append(Diagnostic(f"the model has no symbolic dimension `{name}`", remedy=remedy))
 
     def _parameter(self, name: str, type_: Type, file: str) -> Node:
         attributes = (("name", name), ("dtype", type_.dtype), ("lens", type_.lens), ("strides", ()), ("file", file))
@@ -177,7 +190,7 @@ class _Importer(ImportHost):
             if not 0 <= dim.dim_value < _MAX_ELEMENTS:
                 raise error(f"the length {dim.dim_value} of the input `{name}` is out of range")
             return int(dim.dim_value)
-        symbol = dim.dim_param or f"{name}.{axis}"
+        symbol = _symbol(name, axis, dim)
         if symbol not in self.dims:
             raise error(f"the length `{symbol}` of the input `{name}` is not known", remedy=f"add `--dim {symbol}=8`")
         return self.dims[symbol]
@@ -355,6 +368,11 @@ class _Inner(InnerGraph):
             except Unfit as problem:
                 raise Unfit(f"its `{node.op_type}` cannot be imported: {problem}", 3) from None
         return [value for o in self.graph.output if (value := scope[o.name]) is not None]
+
+
+def _symbol(name: str, axis: int, dim: onnx.TensorShapeProto.Dimension) -> str:
+    """What a length of an input is called that the model leaves open."""
+    return dim.dim_param or f"{name}.{axis}"
 
 
 def _clean(wanted: str) -> str:

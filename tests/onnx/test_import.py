@@ -471,6 +471,38 @@ def test_bad_dimensions(genrw: Command, scaled_file: Path, dim: str) -> None:
     assert "gives no dimension a length" in refused(genrw, scaled_file, "--dim", dim)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["--dim", "N=1", "--dim", "Q=4"],
+            ["the model has no symbolic dimension `Q`", "its symbolic dimensions are N"],
+        ),
+        (["--dim", "N=1", "--dim", "N=2"], ["the dimension `N` is given twice"]),
+        (["--dim", "N=1", "--input", "x.npy"], ["the input 'x.npy' names no file", "write `--input name=file.npy`"]),
+        (["--dim", "N=1", "--input", "x="], ["the input 'x=' names no file"]),
+        (["--dim", "N=1", "--input", "q=X"], ["the model has no input `q`", "its inputs are x"]),
+        (["--dim", "N=1", "--input", "x=X", "--input", "x=X"], ["the input `x` is given twice"]),
+    ],
+)
+def test_what_is_given_by_no_name_of_the_model(
+    genrw: Command, scaled_file: Path, tmp_path: Path, arguments: list[str], said: list[str]
+) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 3, 100), np.float32))
+    given = [argument.replace("X", str(tmp_path / "x.npy")) for argument in arguments]
+    for command in (["run", scaled_file], ["import", scaled_file, "-o", tmp_path / "out"]):
+        result = genrw(*command, *given)
+        assert result.status == 2
+        assert all(text in result.err for text in said)
+
+
+def test_a_dimension_of_a_model_without(genrw: Command, tmp_path: Path) -> None:
+    path = saved(tmp_path, model([helper.make_node("Exp", ["x"], ["y"])], [value("x", [4])], [value("y", [4])]))
+    said = refused(genrw, path, "--dim", "N=4")
+    assert "the model has no symbolic dimension `N`" in said
+    assert "it has none" in said
+
+
 @pytest.mark.parametrize("elements", [TensorProto.STRING, TensorProto.FLOAT8E4M3FN, TensorProto.INT4])
 def test_elements_that_there_are_none_of(genrw: Command, tmp_path: Path, elements: int) -> None:
     path = saved(
