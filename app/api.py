@@ -52,6 +52,8 @@ def load(
     if str(path_or_text).endswith(SUFFIX):
         written = [f"{name}={length}" for name, length in (dims or {}).items()]
         loaded = load_model(path_or_text, options, rules, shipped, dims=written)
+    elif dims:
+        raise error("only ONNX models have symbolic dimensions", remedy="leave out `dims`")
     else:
         loaded = load_source(_source(path_or_text), options, rules=rules, shipped=shipped)
     return replace(loaded, trusted=trust_rules)

@@ -510,12 +510,15 @@ def _load(
 ) -> Program:
     """The program in a file or of a text. A model's shapes depend on `dims`, and may depend on `inputs`."""
     from genrw.api import load_model, load_source
+    from genrw.grammar.diagnostics import error
     from genrw.grammar.read import read_text
     from genrw.onnx.file import SUFFIX
 
     if isinstance(file, str) and file.endswith(SUFFIX):
         model = load_model(file, settings.options(), settings.rules, settings.shipped, default_target, dims, inputs)
         return replace(model, trusted=settings.trusted)
+    if dims:
+        raise error("only ONNX models have symbolic dimensions", remedy="leave out `--dim`")
     if isinstance(file, str):
         file = _standard_input() if file == _STDIN else read_text(file)
     loaded = load_source(

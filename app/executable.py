@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -35,7 +36,7 @@ class Executable:
             inputs, settings = dict(zip(self._inputs, arrays, strict=False)), named
         else:
             settings = {name: named.pop(name) for name in self._settings if name in named}
-            inputs = self._bind(arrays, named)
+            inputs = self._bind(arrays, self.program.by_own_names(named))
         results = tuple(self.run(inputs, **settings).values())
         return results[0] if len(results) == 1 else results
 
@@ -46,7 +47,7 @@ class Executable:
         where nothing was written, and is off here. Of a GPU: `stream`, on which to run, and `out`, arrays by result that
         take the results. Given a stream, results on the GPU are for what that stream does next; without, they are done.
         """
-        return self._run(inputs, **{**self._usual, **settings})
+        return self._run(self.program.by_own_names(inputs), **{**self._usual, **settings})
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -70,7 +71,7 @@ class Executable:
     def launch(self) -> dict[str, Any]:
         return launch_table(self.program, [Built(kernel, {}) for kernel in self._kernels])
 
-    def _bind(self, arrays: tuple[object, ...], named: dict[str, object]) -> dict[str, object]:
+    def _bind(self, arrays: tuple[object, ...], named: Mapping[str, object]) -> dict[str, object]:
         """Arguments by parameter name, as Python binds a call's."""
         if len(arrays) > len(self.inputs):
             message = f"the program takes {len(self.inputs)} arrays, not {len(arrays)}"

@@ -28,4 +28,4 @@ class Program(StagedProgram):
         # Lowering alone does without numpy and the devices' runtimes.
         from genrw.codegen.runtime.devices import find_device
 
-        return find_device(device).prepare(self)(inputs, **settings)
+        return find_device(device).prepare(self)(self.by_own_names(inputs), **settings)

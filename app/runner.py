@@ -15,7 +15,7 @@ from genrw.codegen.runtime.isolated import run_apart
 from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.types import Type
-from genrw.engine.programs.array_files import Array, array_bytes, read_array, type_text
+from genrw.engine.programs.array_files import Array, array_bytes, named_files, read_array, type_text
 from genrw.grammar.diagnostics import error
 from genrw.output import write_files
 from genrw.profiling import show_profile
@@ -105,12 +105,10 @@ def read_inputs(program: Program, given: Sequence[str], seed: int) -> dict[str, 
 
 def _input_files(program: Program, given: Sequence[str]) -> dict[str, str]:
     files: dict[str, str] = {}
-    for item in given:
-        name, sign, path = item.partition("=")
-        if not sign or not path:
-            raise error(f"the input {item!r} names no file", remedy="write `--input name=file.npy`")
+    for name, path in named_files(given):
         if name in program.unused:
             continue
+        name = program.aliases.get(name, name)
         if name not in program.inputs:
             names = ", ".join(program.inputs)
             raise error(f"the program has no input `{name}`", remedy=f"its inputs are {names}")

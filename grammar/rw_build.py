@@ -565,12 +565,13 @@ class RwBuilder(ExprBuilder):
         name, attributes, inputs = c[:3]
         arrow = next(i for i in range(3, len(c)) if isinstance(c[i], Token))
         results = tuple([item for item in c[arrow + 1 :] if not isinstance(item, _Clause)])
-        said = self._gather([item for item in c[3:] if isinstance(item, _Clause)], ("with",))
+        said = self._gather([item for item in c[3:] if isinstance(item, _Clause)], ("with", "requires"))
         fields = {
             "attributes": attributes or (),
             "inputs": inputs or (),
             "results": results,
             "guard": said.get("when"),
+            "requires": said.get("requires", ()),
             "with_": said.get("with", ()),
             "repeat": said.get("repeat"),
         }

@@ -107,7 +107,7 @@ class Cutter:
 CLAUSES = {
     "rule": "when with for contract replaces alternative given example counterexample",
     "op": "role written at commutative injective requires is function within means emit device stuck called cost terms domain lo hi pow2",
-    "import": "when with repeat",
+    "import": "when requires with repeat",
     "monoid": "carry element identity combine finish result accumulate domain",
 }
 """What the clauses of a declaration begin with, by the word that begins the declaration."""

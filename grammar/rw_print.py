@@ -35,6 +35,7 @@ from genrw.grammar.rw_tree import (
     Pattern,
     PipelineDecl,
     Repeat,
+    Requirement,
     RuleDecl,
     RuleFile,
     TargetDecl,
@@ -238,8 +239,7 @@ def _op(op: OpDecl) -> Iterator[str]:
         yield "  commutative"
     if op.injective:
         yield "  injective"
-    for requirement in op.requires:
-        yield f"  requires {print_expr(requirement.condition)} {show_string(requirement.message)}"
+    yield from _requirements(op.requires)
     for definition in op.definitions:
         guard = "" if definition.guard is None else f" when {print_expr(definition.guard)}"
         yield f"  is {print_pattern(definition.term)}{guard}"
@@ -300,6 +300,11 @@ def _expression(keyword: str, value: Expr | None) -> list[str]:
     return [] if value is None else [f"  {keyword} {print_expr(value)}"]
 
 
+def _requirements(requires: tuple[Requirement, ...]) -> Iterator[str]:
+    for requirement in requires:
+        yield f"  requires {print_expr(requirement.condition)} {show_string(requirement.message)}"
+
+
 def _domain(conditions: tuple[Expr, ...]) -> list[str]:
     return [f"  domain {', '.join(map(print_expr, conditions))}"] if conditions else []
 
@@ -323,6 +328,7 @@ def _import(declaration: ImportDecl) -> Iterator[str]:
     yield f"import {declaration.name}{attributes}({', '.join(map(_input, declaration.inputs))})"
     if declaration.guard is not None:
         yield f"  when {print_expr(declaration.guard)}"
+    yield from _requirements(declaration.requires)
     yield f"  => {', '.join(map(print_pattern, declaration.results))}"
     yield from _bindings("with", "=", declaration.with_)
     if declaration.repeat is not None:

@@ -185,6 +185,7 @@ class ImportDecl(Declared):
     inputs: tuple[InputDecl, ...]
     results: tuple[Pattern, ...]
     guard: Expr | None = None
+    requires: tuple[Requirement, ...] = ()
     with_: tuple[Binding, ...] = ()
     repeat: Repeat | None = None
     dialect: str | None = None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from genrw.grammar.diagnostics import GenrwError, error
-from genrw.onnx.bodies import with_bodies
+from genrw.onnx.bodies import graphs, with_bodies
 
 if TYPE_CHECKING:
     import onnx
@@ -61,12 +62,55 @@ def inlined(model: onnx.ModelProto, known: Collection[str]) -> onnx.ModelProto:
     """The model with functions replaced by their bodies: its own, and ONNX's for operators that are not known."""
     from onnx import inliner
 
-    model = with_bodies(_with_defaults(model, known), known)
-    kept = [(domain, name) for name in known for domain in ("", "ai.onnx")]
+    # Only what stands in a graph, not in a function, has types that are known.
+    model = inliner.inline_local_functions(model) if model.functions else model
+    model = with_bodies(_with_types(_with_defaults(model, known), known), known)
+    kept = [(domain, name) for name in known for domain in _DOMAINS]
     try:
         return inliner.inline_selected_functions(model, kept, exclude=True, inline_schema_functions=True)
-    except Exception:  # an operator whose body the inliner cannot make; those that stay are reported as missing
-        return inliner.inline_local_functions(model)
+    except Exception:  # an operator whose body the inliner cannot make
+        return _inlined_one_by_one(inliner.inline_local_functions(model), known)
+
+
+def _inlined_one_by_one(model: onnx.ModelProto, known: Collection[str]) -> onnx.ModelProto:
+    """The model with those operators replaced by their bodies whose bodies can be made. The others stay, and are
+    reported as missing."""
+    from onnx import inliner
+
+    stuck = set(known)
+    while names := _operators(model) - stuck:
+        name = min(names)
+        chosen = [(domain, name) for domain in _DOMAINS]
+        # Bodies may hold further operators, none of them the one whose body it is: what stays has no body.
+        with suppress(Exception):
+            model = inliner.inline_selected_functions(model, chosen, exclude=False, inline_schema_functions=True)
+        if name in _operators(model):
+            stuck.add(name)
+    return model
+
+
+def _operators(model: onnx.ModelProto) -> set[str]:
+    """The names of ONNX's own operators in a model."""
+    return {node.op_type for node, _ in _nodes(model) if node.domain in _DOMAINS}
+
+
+def _with_types(model: onnx.ModelProto, known: Collection[str]) -> onnx.ModelProto:
+    """A model that says of which types its initializers are, which the inliner does not see; the model itself where
+    all operators are known."""
+    import onnx
+
+    if _operators(model) <= set(known):
+        return model
+    typed = onnx.ModelProto()
+    typed.CopyFrom(model)
+    for graph in graphs(typed.graph):
+        told = {value.name for value in (*graph.input, *graph.value_info, *graph.output)}
+        graph.value_info.extend(
+            onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+            for tensor in graph.initializer
+            if tensor.name not in told
+        )
+    return typed
 
 
 def _with_defaults(model: onnx.ModelProto, known: Collection[str] = ()) -> onnx.ModelProto:
@@ -99,16 +143,11 @@ def _left_out(node: onnx.NodeProto, version: int, known: Collection[str]) -> lis
 
 def _nodes(model: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, int]]:
     """All nodes with the version of their operators: the graph's, and those of inner graphs and of functions."""
-    bodies = [(model.graph.node, model.opset_import), *((f.node, f.opset_import) for f in model.functions)]
-    for nodes, opsets in bodies:
+    for body, opsets in ((model.graph, model.opset_import), *((f, f.opset_import) for f in model.functions)):
         version = max((o.version for o in opsets if o.domain in _DOMAINS), default=0)
-        todo = list(nodes)
-        while todo:
-            node = todo.pop()
-            yield node, version
-            for attribute in node.attribute:
-                for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
-                    todo.extend(graph.node)
+        for graph in graphs(body):
+            for node in graph.node:
+                yield node, version
 
 
 def _told(message: str, problem: Exception) -> GenrwError:

@@ -44,8 +44,8 @@ _DOMAINS = ("", "ai.onnx")
 @dataclass(frozen=True)
 class Imported:
     """A program made from a graph. `arrays` are its constants by file name; `inputs` says what the graph calls its
-    parameters, those among them that nothing depends on; `unused` are the graph's inputs that are none of the program's: those
-    whose given values went into it. The program's results are the graph's outputs, in order."""
+    parameters, those among them that nothing depends on; `unused` are names, the graph's and the program's, of inputs that
+    are none of the program's: those whose given values went into it. The program's results are the graph's outputs, in order."""
 
     module: Module
     arrays: Mapping[str, Values]
@@ -92,6 +92,7 @@ class _Importer(ImportHost):
         self.keys: dict[int, Any] = {}
         self.kept: list[Node] = []
         self.names: set[str] = set()
+        self.own: dict[str, str] = {}
         self.arrays: dict[str, Values] = {}
         self.problems: list[Diagnostic] = []
 
@@ -128,24 +129,40 @@ class _Importer(ImportHost):
         files = {p.attribute("file") for p in parameters}
         arrays = {name: array for name, array in self.arrays.items() if name in files}
         inputs = {p.attribute("name"): self.inputs[id(p)] for p in parameters if id(p) in self.inputs}
-        unused = frozenset(self.inputs.values()) - frozenset(inputs.values())
+        unused = frozenset(n for name in {*self.inputs.values()} - {*inputs.values()} for n in (name, self.own[name]))
         return Imported(Module("main", root, parameters), arrays, inputs, unused)
 
     # ---- what the graph is given
 
     def _parameters(self, scope: dict[str, Node | None]) -> None:
         constants = {tensor.name for tensor in self.graph.initializer}
-        for value in self.graph.input:
-            if value.name in constants:
-                continue
+        given = [value for value in self.graph.input if value.name not in constants]
+        # A name that a program may have stays that of its own input, whatever the others become.
+        self.own = names = {v.name: self._name(v.name) for v in sorted(given, key=lambda v: _clean(v.name) != v.name)}
+        graph_names = {own: name for name, own in names.items()}
+        self.values = {graph_names.get(name, name): array for name, array in self.values.items()}
+        self._check_names(given)
+        for value in given:
             try:
                 type_ = self._type(value)
             except GenrwError as problem:
                 self.problems.extend(problem.diagnostics)
                 scope[value.name] = None
                 continue
-            scope[value.name] = node = self._parameter(self._name(value.name), type_, "")
+            scope[value.name] = node = self._parameter(names[value.name], type_, "")
             self.inputs[id(node)] = value.name
+
+    def _check_names(self, inputs: Sequence[onnx.ValueInfoProto]) -> None:
+        """Adds a problem for each length and array that is given for nothing of the graph."""
+        names = [value.name for value in inputs]
+        for name in sorted(self.values.keys() - {*names}):
+            remedy = f"its inputs are {', '.join(names)}" if names else "it has no inputs"
+            self.problems.append(Diagnostic(f"the model has no input `{name}`", remedy=remedy))
+        dims = [(v.name, axis, d) for v in inputs for axis, d in enumerate(v.type.tensor_type.shape.dim)]
+        symbols = {_symbol(*dim): None for dim in dims if dim[2].WhichOneof("value") != "dim_value"}
+        for name in sorted(self.dims.keys() - symbols.keys()):
+            remedy = f"its symbolic dimensions are {', '.join(symbols)}" if symbols else "it has none: leave it out"
+            self.problems.append(Diagnostic(f"the model has no symbolic dimension `{name}`", remedy=remedy))
 
     def _parameter(self, name: str, type_: Type, file: str) -> Node:
         attributes = (("name", name), ("dtype", type_.dtype), ("lens", type_.lens), ("strides", ()), ("file", file))
@@ -173,7 +190,7 @@ class _Importer(ImportHost):
             if not 0 <= dim.dim_value < _MAX_ELEMENTS:
                 raise error(f"the length {dim.dim_value} of the input `{name}` is out of range")
             return int(dim.dim_value)
-        symbol = dim.dim_param or f"{name}.{axis}"
+        symbol = _symbol(name, axis, dim)
         if symbol not in self.dims:
             raise error(f"the length `{symbol}` of the input `{name}` is not known", remedy=f"add `--dim {symbol}=8`")
         return self.dims[symbol]
@@ -213,8 +230,7 @@ class _Importer(ImportHost):
 
     def _name(self, wanted: str) -> str:
         """A name close to the one wanted that is not taken."""
-        name = re.sub(r"[^A-Za-z0-9_.]+", "_", wanted).strip(".") or "value"
-        name = base = name if name[0].isalpha() or name[0] == "_" else f"_{name}"
+        name = base = _clean(wanted)
         count = 0
         while name in self.names:
             count += 1
@@ -352,6 +368,17 @@ class _Inner(InnerGraph):
             except Unfit as problem:
                 raise Unfit(f"its `{node.op_type}` cannot be imported: {problem}", 3) from None
         return [value for o in self.graph.output if (value := scope[o.name]) is not None]
+
+
+def _symbol(name: str, axis: int, dim: onnx.TensorShapeProto.Dimension) -> str:
+    """What a length of an input is called that the model leaves open."""
+    return dim.dim_param or f"{name}.{axis}"
+
+
+def _clean(wanted: str) -> str:
+    """A name that values of programs may have, close to the one wanted."""
+    name = re.sub(r"[^A-Za-z0-9_.]+", "_", wanted).strip(".") or "value"
+    return name if name[0].isalpha() or name[0] == "_" else f"_{name}"
 
 
 def _elements(array: Values) -> Any:

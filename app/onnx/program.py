@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from genrw.engine.ir.nodes import Unit
 from genrw.engine.library.context import EMPTY
 from genrw.engine.library.library import Library
 from genrw.engine.lowering.options import Options
-from genrw.engine.programs.array_files import Array, array_bytes, read_any_array
+from genrw.engine.programs.array_files import Array, array_bytes, named_files, read_any_array
 from genrw.engine.programs.text import unit_text
 from genrw.grammar.diagnostics import error
 from genrw.grammar.source import Source
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     import onnx
 
     from genrw.onnx.graph import Imported
+
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ class Model:
     def program(self, name: str, library: Library, options: Options, default_target: str) -> Program:
         """The program, as if read from the model's file."""
         program = Program.parse(Source(name, self.text), library, options, default_target)
-        return replace(program, arrays=self.imported.arrays, unused=self.imported.unused)
+        aliases = {foreign: own for own, foreign in self.imported.inputs.items() if foreign != own}
+        return replace(program, arrays=self.imported.arrays, unused=self.imported.unused, aliases=aliases)
 
 
 def import_model(
@@ -58,13 +62,18 @@ def import_model(
 
 def import_file(path: str | Path, library: Library, dims: Sequence[str], inputs: Sequence[str], target: str) -> Model:
     """The model in a file; `dims` are texts `N=8`, `inputs` texts `x=file.npy`."""
-    values = {name: read_any_array(file) for name, file in map(_pair, inputs)}
-    return import_model(read_model(path), library, dict(map(_dimension, dims)), values, target)
+    files = _by_name("input", named_files(inputs))
+    values = {name: read_any_array(file) for name, file in files.items()}
+    return import_model(read_model(path), library, _by_name("dimension", map(_dimension, dims)), values, target)
 
 
-def _pair(text: str) -> tuple[str, str]:
-    name, _, file = text.partition("=")
-    return name, file
+def _by_name(what: str, pairs: Iterable[tuple[str, _T]]) -> dict[str, _T]:
+    found: dict[str, _T] = {}
+    for name, value in pairs:
+        if name in found:
+            raise error(f"the {what} `{name}` is given twice", remedy="leave one of them out")
+        found[name] = value
+    return found
 
 
 def _dimension(text: str) -> tuple[str, int]:

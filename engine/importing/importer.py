@@ -16,7 +16,7 @@ from genrw.engine.ir.types import Type
 from genrw.engine.language.expr import Evaluator
 from genrw.engine.language.functions import Misuse, describe
 from genrw.engine.language.shapes import normalise_axes
-from genrw.engine.library.infer import TypeProblem, check_arity, infer
+from genrw.engine.library.infer import TypeProblem, check_arity, filled, infer
 from genrw.engine.library.library import Library, Operator
 from genrw.engine.programs.build import attribute_problem, complete
 from genrw.grammar.diagnostics import GenrwError
@@ -54,6 +54,7 @@ class Translator:
             scope = self._bound(declaration, use)
             if declaration.guard is not None and not self._value(declaration.guard, scope):
                 raise Unfit("this form is not supported", _GUARDED)
+            self._check_requirements(declaration, scope)
             values = dict(scope.values)
             for binding in declaration.with_:
                 values[binding.name] = self._value(binding.value, Scope(values, scope.nodes))
@@ -65,6 +66,11 @@ class Translator:
             raise Unfit(problem.diagnostics[0].message, _BUILT) from None
         except TypeProblem as problem:
             raise Unfit(problem.message, _BUILT) from None
+
+    def _check_requirements(self, declaration: ImportDecl, scope: Scope) -> None:
+        for requirement in declaration.requires:
+            if not self._value(requirement.condition, scope):
+                raise Unfit(filled(requirement.message, scope.values), _BUILT)
 
     # ---- what a declaration binds
 

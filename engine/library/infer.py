@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from genrw.engine.ir.dtypes import in_class, is_dtype
@@ -193,7 +194,7 @@ def _check_requirements(operator: Operator, env: Mapping[str, Any], labels: Sequ
             raise _Unanswered(problem) from problem
         if not holds:
             named = {o.name: label for o, label in zip(operator.fixed, labels, strict=False)}
-            text = _fill(requirement.message, env, named)
+            text = filled(requirement.message, env, named)
             raise TypeProblem(text, attribute=_culprit(operator, decl.condition))
 
 
@@ -206,11 +207,11 @@ def unmet_requirement(operator: Operator, known: Mapping[str, Any]) -> str | Non
             except GenrwError as problem:
                 return problem.diagnostics[0].message
             if not holds:
-                return _fill(requirement.message, known, {})
+                return filled(requirement.message, known)
     return None
 
 
-def _fill(message: str, env: Mapping[str, Any], labels: Mapping[str, str]) -> str:
+def filled(message: str, env: Mapping[str, Any], labels: Mapping[str, str] = MappingProxyType({})) -> str:
     """A message with its `{x}` and `{x.rank}` holes filled; one of an unknown member stays as it is."""
     for hole in holes(message):
         base, _, member = hole.partition(".")

@@ -22,7 +22,7 @@ from genrw.engine.lint.check_rules import check_definitions, check_term_function
 from genrw.engine.programs.build import attribute_problem
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Call, Const, Expr, Name
-from genrw.grammar.rw_tree import ClassDecl, DefineDecl, FieldExpr, LetDecl, MonoidDecl, OpDecl, TargetDecl
+from genrw.grammar.rw_tree import ClassDecl, DefineDecl, FieldExpr, LetDecl, MonoidDecl, OpDecl, Requirement, TargetDecl
 from genrw.grammar.source import Span
 
 _ATTRIBUTE_TYPES = (
@@ -189,11 +189,7 @@ class DeclarationChecks:
         yield from self._names((*(a.default for a in op.attributes), *parts), typed)
         for requirement in op.requires:
             yield from self._names([requirement.condition], typed)
-            for hole in holes(requirement.message):
-                base, _, member = hole.partition(".")
-                if base not in typed or (member and not member.isidentifier()):
-                    remedy = "braces hold the name of an attribute or operand, or a member of one"
-                    yield Diagnostic(f"the message names `{hole}`, which is nothing here", requirement.span, remedy)
+            yield from unnamed_holes(requirement, typed)
         yield from self._names([f.guard for f in op.functions], operands)
         for guard in (f.guard for f in op.functions if f.guard is not None):
             yield from _condition(guard)
@@ -291,6 +287,15 @@ class DeclarationChecks:
                 yield from check_expr(expr, names, self.lets, functions or self.functions)
                 if functions is None:
                     yield from foreign_calls(expr, self.lets, self.functions, self.meanings)
+
+
+def unnamed_holes(requirement: Requirement, known: Collection[str]) -> Iterator[Diagnostic]:
+    """What stands between braces in a requirement's message and is none of the names that are known there."""
+    for hole in holes(requirement.message):
+        base, _, member = hole.partition(".")
+        if base not in known or (member and not member.isidentifier()):
+            remedy = "braces hold the name of an attribute or operand, or a member of one"
+            yield Diagnostic(f"the message names `{hole}`, which is nothing here", requirement.span, remedy)
 
 
 def _condition(expr: Expr) -> Iterator[Diagnostic]:

@@ -11,6 +11,7 @@ from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.definitions import TermFunctions
 from genrw.engine.library.library import Library, family_affixes
 from genrw.engine.library.variants import leaves, nodes
+from genrw.engine.lint.check_declarations import unnamed_holes
 from genrw.engine.lint.check_meanings import meaning_functions
 from genrw.engine.lint.check_names import check_names
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
@@ -54,6 +55,8 @@ def _findings(library: Library, declaration: ImportDecl) -> Iterator[Diagnostic]
     for expr in _expressions(declaration):
         yield from check_expr(expr, known, library.scope.lets, library.scope.functions)
         yield from foreign_calls(expr, library.scope.lets, library.scope.functions, meaning_functions(library))
+    for requirement in declaration.requires:
+        yield from unnamed_holes(requirement, known)
 
 
 def _lists(declaration: ImportDecl) -> Iterator[Diagnostic]:
@@ -99,6 +102,7 @@ def _expressions(declaration: ImportDecl) -> Iterator[Expr]:
     yield from (i.default for i in declaration.inputs if i.default is not None)
     if declaration.guard is not None:
         yield declaration.guard
+    yield from (requirement.condition for requirement in declaration.requires)
     yield from (binding.value for binding in declaration.with_)
     yield from (i.count for i in declaration.inputs if i.count is not None)
     if declaration.repeat is not None:

@@ -60,7 +60,7 @@ class StagedProgram:
 
     `origin` holds them as loaded; `target_chosen` says that the call or a header chose the target. `arrays` are the
     contents of files that parameters name; others lie beside the program's own file. `unused` names inputs of a model
-    that are none of its program. Where the rules are not `trusted`, kernels have no C++ of theirs that could do harm.
+    that are none of its program; `aliases` are a model's own names for inputs that the program calls otherwise. Where the rules are not `trusted`, kernels have no C++ of theirs that could do harm.
     """
 
     units: tuple[Unit, ...]
@@ -71,6 +71,7 @@ class StagedProgram:
     target_chosen: bool = True
     arrays: Mapping[str, Any] = field(default_factory=dict, compare=False)
     unused: frozenset[str] = frozenset()
+    aliases: Mapping[str, str] = field(default_factory=dict, compare=False)
     trusted: bool = False
     trace: Trace = field(default_factory=Trace, compare=False)
 
@@ -100,7 +101,7 @@ class StagedProgram:
     def with_options(self, options: Options) -> Self:
         """The program as loaded, under other options."""
         parsed = type(self).parse(self.source, self.library, options)
-        return replace(parsed, arrays=self.arrays, unused=self.unused, trusted=self.trusted)
+        return replace(parsed, arrays=self.arrays, unused=self.unused, aliases=self.aliases, trusted=self.trusted)
 
     def pinned(self, schedule: Mapping[str, Any]) -> Self:
         """The same kernel with a schedule, of which entries that follow from others need not be given."""
@@ -172,6 +173,18 @@ class StagedProgram:
                         "rename one of the parameters",
                     )
         return found
+
+    def by_own_names(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What is given for inputs by whichever of their names, by the program's own."""
+        if self.aliases.keys().isdisjoint(given):
+            return given
+        named: dict[str, Any] = {}
+        for name, value in given.items():
+            own = self.aliases.get(name, name)
+            if own in named:
+                raise error(f"the input `{own}` is given twice")
+            named[own] = value
+        return named
 
     @cached_property
     def defaults(self) -> dict[str, Any]:

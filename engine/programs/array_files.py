@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,15 @@ def read_beside(program: str, file: str, parameter: Node) -> Array:
 def read_any_array(path: str | Path) -> Array:
     """The array in a file, whatever its type and shape; GenrwError if there is none."""
     return np.array(_mapped(Path(path)))
+
+
+def named_files(given: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The names and paths of texts `x=file.npy`."""
+    for text in given:
+        name, _, path = text.partition("=")
+        if not name or not path:
+            raise error(f"the input {text!r} names no file", remedy="write `--input name=file.npy`")
+        yield name, path
 
 
 def _mapped(path: Path) -> Array:

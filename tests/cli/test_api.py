@@ -194,3 +194,8 @@ def test_problems_come_together() -> None:
         genrw.load("x = @param:x -> float{3}\na = adx(x)\nb = neg(q)\n@return(a, b)\n")
     assert [d.message for d in raised.value.diagnostics] == ["unknown operator `adx`", "`q` is not defined"]
     assert all(isinstance(d, genrw.Diagnostic) for d in raised.value.diagnostics)
+
+
+def test_a_program_has_no_symbolic_dimensions() -> None:
+    with pytest.raises(genrw.GenrwError, match="only ONNX models have symbolic dimensions"):
+        genrw.load("x = @param:x -> float{4}\n@return(x)\n", dims={"N": 4})

@@ -199,6 +199,7 @@ def test_pickled_objects_are_not_loaded(genrw: Command, softmax: Path, tmp_path:
     ("arguments", "said"),
     [
         (["--input", "x"], "the input 'x' names no file"),
+        (["--dim", "N=4"], "only ONNX models have symbolic dimensions"),
         (["--input", "q=a.npy"], "the program has no input `q`"),
         (["--input", "x=a.npy", "--input", "x=b.npy"], "the input `x` is given twice"),
         (["--input", "x=/nowhere/a.npy"], "there is no file /nowhere/a.npy"),

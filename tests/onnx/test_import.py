@@ -142,6 +142,66 @@ def test_operators_whose_bodies_refer_to_attributes_that_are_left_out(genrw: Com
     assert genrw("run", path, "--check").status == 0
 
 
+def attention(*inputs: str) -> onnx.NodeProto:
+    return helper.make_node("Attention", inputs, ["y"])
+
+
+HEADS = [1, 2, 3, 4]
+MASK = np.tril(np.ones((3, 3), bool))
+
+
+def attends_to_earlier(path: Path) -> None:
+    x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(HEADS)
+    weights = softmax(np.where(MASK, x @ x.swapaxes(-1, -2) / 2, -np.inf))
+    np.testing.assert_allclose(package.compile(path)(x), weights @ x, rtol=1e-5)
+
+
+@pytest.mark.parametrize("holder", ["initializer", "initializer that is an input", "constant"])
+def test_operators_whose_bodies_depend_on_the_types_of_constants(holder: str, tmp_path: Path) -> None:
+    nodes, inputs = [attention("x", "x", "x", "mask")], [value("x", HEADS)]
+    if holder == "constant":
+        nodes.insert(0, helper.make_node("Constant", [], ["mask"], value=numpy_helper.from_array(MASK)))
+    if holder == "initializer that is an input":
+        inputs.append(value("mask", [3, 3], TensorProto.BOOL))
+    constants = {} if holder == "constant" else {"mask": MASK}
+    proto = model(nodes, inputs, [value("y", HEADS)], constants, opset=23)
+    attends_to_earlier(saved(tmp_path, proto))
+
+
+def test_bodies_within_a_function_depend_on_the_inputs_that_are_there(tmp_path: Path) -> None:
+    node = attention("x", "x", "x", "", "x", "x")
+    function = helper.make_function("own", "Own", ["x"], ["y"], [node], [helper.make_opsetid("", 23)])
+    call = helper.make_node("Own", ["x"], ["y"], domain="own")
+    proto = model([call], [value("x", HEADS)], [value("y", HEADS)], opset=23, functions=[function])
+    assert package.load(saved(tmp_path, proto)).results
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_bodies_within_a_graph_depend_on_the_types_of_constants(within: bool, tmp_path: Path) -> None:
+    """The constant is that of the graph within, or of the one around it."""
+    mask = [numpy_helper.from_array(MASK, "mask")]
+    branch = helper.make_graph(
+        [attention("x", "x", "x", "mask")], "branch", [], [value("y", HEADS)], mask if within else []
+    )
+    choice = helper.make_node("If", ["c"], ["z"], then_branch=branch, else_branch=branch)
+    constants = {"c": np.array(True)} | ({} if within else {"mask": MASK})
+    proto = model([choice], [value("x", HEADS)], [value("z", HEADS)], constants, opset=23)
+    attends_to_earlier(saved(tmp_path, proto))
+
+
+def test_an_operator_whose_body_cannot_be_made_is_the_only_one_missing(genrw: Command, tmp_path: Path) -> None:
+    """It depends on the type of a value that nobody knows."""
+    nodes = [
+        helper.make_node("Own", ["x"], ["mask"], domain="own"),
+        attention("x", "x", "x", "mask"),
+        helper.make_node("MeanVarianceNormalization", ["y"], ["n"]),
+    ]
+    proto = model(nodes, [value("x", HEADS)], [value("n", HEADS)], opset=23)
+    proto.opset_import.append(helper.make_opsetid("own", 1))
+    said = refused(genrw, saved(tmp_path, proto))
+    assert "the model uses 2 operators that are not supported: Attention (1), own.Own (1)" in said
+
+
 def test_import_writes_a_program_and_its_constants(genrw: Command, scaled_file: Path, tmp_path: Path) -> None:
     result = genrw("import", scaled_file, "-o", tmp_path / "out", "--dim", "N=2")
     assert (result.status, result.err) == (0, "")
@@ -170,6 +230,49 @@ def test_python_loads_a_model(scaled_file: Path) -> None:
     program = package.load(scaled_file, dims={"N": 4}, target="host")
     x = np.random.default_rng(0).normal(size=(4, 3, 100)).astype(np.float32)
     np.testing.assert_allclose(package.compile(program)(x), softmax(x * W), rtol=1e-5)
+
+
+@pytest.fixture
+def named_otherwise(tmp_path: Path) -> Path:
+    """The difference of two inputs, of whose names one is none in a program, and the other is what stands for it."""
+    inputs = [value("x/in:0", [4]), value("x_in_0", [4])]
+    return saved(tmp_path, model([helper.make_node("Sub", ["x/in:0", "x_in_0"], ["y"])], inputs, [value("y", [4])]))
+
+
+X, Y = np.float32([1, 2, 3, 4]), np.float32([3, 1, 1, 0])
+
+
+def test_arguments_are_named_as_in_the_graph(named_otherwise: Path) -> None:
+    kernel = package.compile(named_otherwise)
+    assert kernel.inputs == ("x_in_0_1", "x_in_0")
+    for name in ("x/in:0", "x_in_0_1"):
+        np.testing.assert_array_equal(kernel(**{name: X, "x_in_0": Y}), X - Y)
+        np.testing.assert_array_equal(kernel.run({name: X, "x_in_0": Y})["y"], X - Y)
+        np.testing.assert_array_equal(kernel.program.run({name: X, "x_in_0": Y})["y"], X - Y)
+    with pytest.raises(package.GenrwError, match="the input `x_in_0_1` is given twice"):
+        kernel(X, **{"x/in:0": X, "x_in_0": Y})
+    with pytest.raises(package.GenrwError, match="the input `x_in_0_1` is given twice"):
+        kernel.run({"x/in:0": X, "x_in_0_1": X, "x_in_0": Y})
+
+
+def test_arrays_in_files_are_named_as_in_the_graph(genrw: Command, named_otherwise: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", Y)
+    for name in ("x/in:0", "x_in_0_1"):
+        given = ("--input", f"{name}={tmp_path / 'x.npy'}", "--input", f"x_in_0={tmp_path / 'y.npy'}")
+        result = genrw("run", named_otherwise, *given, "--check")
+        assert (result.status, result.err) == (0, "")
+        assert "-2 1 2 4" in result.out
+
+
+@pytest.mark.parametrize("name", ["n:0", "n_0"])
+def test_a_value_that_shapes_depend_on_is_named_as_in_the_graph(genrw: Command, tmp_path: Path, name: str) -> None:
+    inputs = [value("x", [1]), value("n:0", [1], TensorProto.INT64)]
+    proto = model([helper.make_node("Expand", ["x", "n:0"], ["y"])], inputs, [value("y", ["a"])])
+    np.save(tmp_path / "n.npy", np.int64([5]))
+    result = genrw("run", saved(tmp_path, proto), "--input", f"{name}={tmp_path / 'n.npy'}")
+    assert (result.status, result.err) == (0, "")
+    assert "float{5}" in result.out
 
 
 def test_short_constants_are_written_out(genrw: Command, tmp_path: Path) -> None:
@@ -267,6 +370,8 @@ def test_a_declaration_of_ones_own(genrw: Command, tmp_path: Path) -> None:
         ("import A(x) => exp(y)", "`y` is no input"),
         ("import A(x) => leaky_relu[alpha](x)", "unknown name `alpha`"),
         ("import A(x) when n > 1 => exp(x)", "unknown name `n`"),
+        ('import A(x) requires n > 1 "n" => exp(x)', "unknown name `n`"),
+        ('import A(x) requires x.rank > 1 "{y.rank}" => exp(x)', "the message names `y.rank`, which is nothing here"),
         ("import A(x) exp(x)", "expected"),
     ],
 )
@@ -364,6 +469,38 @@ def test_an_unbound_dimension(genrw: Command, scaled_file: Path) -> None:
 @pytest.mark.parametrize("dim", ["N", "N=", "N=-1", "=3", "N=x", f"N={2**60}"])
 def test_bad_dimensions(genrw: Command, scaled_file: Path, dim: str) -> None:
     assert "gives no dimension a length" in refused(genrw, scaled_file, "--dim", dim)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["--dim", "N=1", "--dim", "Q=4"],
+            ["the model has no symbolic dimension `Q`", "its symbolic dimensions are N"],
+        ),
+        (["--dim", "N=1", "--dim", "N=2"], ["the dimension `N` is given twice"]),
+        (["--dim", "N=1", "--input", "x.npy"], ["the input 'x.npy' names no file", "write `--input name=file.npy`"]),
+        (["--dim", "N=1", "--input", "x="], ["the input 'x=' names no file"]),
+        (["--dim", "N=1", "--input", "q=X"], ["the model has no input `q`", "its inputs are x"]),
+        (["--dim", "N=1", "--input", "x=X", "--input", "x=X"], ["the input `x` is given twice"]),
+    ],
+)
+def test_what_is_given_by_no_name_of_the_model(
+    genrw: Command, scaled_file: Path, tmp_path: Path, arguments: list[str], said: list[str]
+) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 3, 100), np.float32))
+    given = [argument.replace("X", str(tmp_path / "x.npy")) for argument in arguments]
+    for command in (["run", scaled_file], ["import", scaled_file, "-o", tmp_path / "out"]):
+        result = genrw(*command, *given)
+        assert result.status == 2
+        assert all(text in result.err for text in said)
+
+
+def test_a_dimension_of_a_model_without(genrw: Command, tmp_path: Path) -> None:
+    path = saved(tmp_path, model([helper.make_node("Exp", ["x"], ["y"])], [value("x", [4])], [value("y", [4])]))
+    said = refused(genrw, path, "--dim", "N=4")
+    assert "the model has no symbolic dimension `N`" in said
+    assert "it has none" in said
 
 
 @pytest.mark.parametrize("elements", [TensorProto.STRING, TensorProto.FLOAT8E4M3FN, TensorProto.INT4])

@@ -135,6 +135,48 @@ def test_what_is_unknown_chooses_among_the_results(tmp_path: Path) -> None:
     agrees(saved(tmp_path, nodes, RESULTS, zero=np.array(0, np.float32)))
 
 
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (helper.make_node("Slice", ["x", "zero", "one"], ["e"]), r"of one shape, and they give \{4, 3\} and \{1, 3\}"),
+        (helper.make_node("ReduceSum", ["x", "zero"], ["e"], keepdims=0), r"give \{4, 3\} and \{3\}"),
+        (helper.make_node("Concat", ["x", "x"], ["e"], axis=1), r"give \{4, 3\} and \{4, 6\}"),
+    ],
+)
+def test_branches_of_other_shapes_are_refused(tmp_path: Path, other: onnx.NodeProto, said: str) -> None:
+    """Nothing is broadcast."""
+    branches = [helper.make_node("Exp", ["x"], ["t"]), other]
+    then, otherwise = (
+        helper.make_graph(
+            [node], "branch", [], [helper.make_tensor_value_info(node.output[0], TensorProto.FLOAT, None)]
+        )
+        for node in branches
+    )
+    nodes = [
+        helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
+        helper.make_node("Cast", ["most"], ["c"], to=TensorProto.BOOL),
+        helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=otherwise),
+    ]
+    path = saved(tmp_path, nodes, [value("y", ["a", 3])], zero=np.array([0]), one=np.array([1]))
+    with pytest.raises(GenrwError, match=f"`If` cannot be imported: .*its branches .*{said}"):
+        genrw.load(path)
+
+
+def test_a_condition_of_one_element_gives_results_no_axis(tmp_path: Path) -> None:
+    branches = [
+        helper.make_graph([helper.make_node(op, ["x"], ["r"], keepdims=0)], "branch", [], [value("r", [])])
+        for op in ("ReduceMax", "ReduceMin")
+    ]
+    nodes = [
+        helper.make_node("ReduceSum", ["x", "axes"], ["sum"], keepdims=0),
+        helper.make_node("Slice", ["sum", "zero", "one"], ["first"]),
+        helper.make_node("Cast", ["first"], ["c"], to=TensorProto.BOOL),
+        helper.make_node("If", ["c"], ["y"], then_branch=branches[0], else_branch=branches[1]),
+    ]
+    path = saved(tmp_path, nodes, [value("y", [])], axes=np.array([0]), zero=np.array([0]), one=np.array([1]))
+    agrees(path, [X.max()])
+
+
 def test_what_is_wrong_within_is_told(tmp_path: Path) -> None:
     body = helper.make_graph(
         [helper.make_node("NonZero", ["x"], ["i"])], "then", [], [value("i", [2, 5], TensorProto.INT64)]

@@ -14,6 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from support import shipped
 
 from genrw.engine.lowering.options import Options
+from genrw.grammar.diagnostics import GenrwError
 from genrw.onnx.program import import_model
 
 X, W = (2, 4, 9, 8), (6, 4, 3, 3)
@@ -89,3 +90,25 @@ def test_a_global_norm() -> None:
     )
     wanted = (np.abs(x.astype(np.float64)) ** 3).sum((2, 3), keepdims=True) ** (1 / 3)
     np.testing.assert_allclose(got, wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("operator", ["MaxPool", "AveragePool", "LpPool"])
+def test_a_window_larger_than_what_it_lies_over(operator: str) -> None:
+    """The last window may reach beyond the elements where lengths are rounded up; of norms and means ONNX's own
+    evaluator makes no numbers then."""
+    x = np.float32([[[5, -2], [3, 1]]])
+    attributes = {"kernel_shape": [3], "strides": [3], "ceil_mode": 1}
+    made = model(operator, attributes, [x.shape], 1)
+    program = import_model(made, shipped(), {}, {"x0": x}, "host").program(
+        "test.onnx", shipped(), Options(target="host"), "host"
+    )
+    wanted = {"MaxPool": x.max(-1), "AveragePool": x.mean(-1), "LpPool": np.sqrt((x * x).sum(-1))}[operator]
+    for device in ("interpret", "host"):
+        (got,) = program.run({"x0": x}, device).values()
+        np.testing.assert_allclose(got, wanted[..., None], rtol=1e-5)
+
+
+def test_no_window_is_refused() -> None:
+    made = model("MaxPool", {"kernel_shape": [3], "strides": [2], "ceil_mode": 1}, [(1, 1, 1)], 1)
+    with pytest.raises(GenrwError, match="are larger than"):
+        import_model(made, shipped(), {}, {}, "host")
