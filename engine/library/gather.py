@@ -12,9 +12,9 @@ from genrw.engine.library.constants import CONSTANTS, constant_operators, spelle
 from genrw.engine.library.definitions import Derived, TermFunctions, definition_rules
 from genrw.engine.library.example_scope import ExampleScope
 from genrw.engine.library.instructions import Instruction, instruction_functions, instruction_problems
-from genrw.engine.library.library import DEFAULT, NOWHERE, ExpressionScope, Library, Operator, Target
+from genrw.engine.library.library import DEFAULT, NOWHERE, ROLES, ExpressionScope, Library, Operator, Target
 from genrw.engine.library.monoids import monoid_functions, with_field
-from genrw.engine.library.rows import written_out_rows
+from genrw.engine.library.rows import with_variables_apart, written_out_rows
 from genrw.engine.library.signs import operators_of_signs, with_operators
 from genrw.engine.library.variants import nodes
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
@@ -182,7 +182,9 @@ class _Gatherer:
             if op.decl.definitions
             for rule in definition_rules(library, op.decl, op.decl.name in wanted)
         ]
-        library = replace(library, rules=(*defined, *rules))
+        classes = {*library.classes, *ROLES}
+        apart = (with_variables_apart(rule, library.operators, classes) for rule in rules)
+        library = replace(library, rules=(*defined, *apart))
         return replace(library, rules=tuple(one for rule in library.rules for one in _spelled_out(rule, library)))
 
     def _recognised(self, rules: Iterable[RuleDecl]) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from genrw.engine.language.expr import substitute
@@ -35,8 +35,23 @@ def written_out_rows(rule: RuleDecl) -> Iterator[RuleDecl]:
             yield _Row(dict(zip(table.names, row, strict=True))).rule(rule)
 
 
+def with_variables_apart(rule: RuleDecl, operators: Container[str], classes: Container[str]) -> RuleDecl:
+    """The rule, its variables over classes called otherwise than operators: who adds an operator need not know them."""
+    alike = {
+        binding.name: Name(f"{binding.name} of {binding.value.name}", span=binding.value.span)
+        for binding in rule.for_
+        if isinstance(binding.value, Name) and binding.value.name in classes and binding.name in operators
+    }
+    if not alike:
+        return rule
+    renamed = _Row(alike)
+    own = renamed.rule(replace(rule, given=(), examples=()))
+    names = tuple(replace(b, name=alike[b.name].name) if b.name in alike else b for b in own.for_)
+    return replace(own, for_=names, tables=rule.tables, given=rule.given, examples=rule.examples)
+
+
 class _Row:
-    """What the names of a rule's table stand for."""
+    """What names of a rule stand for."""
 
     def __init__(self, items: Mapping[str, Expr]) -> None:
         self.items = dict(items)

@@ -58,8 +58,6 @@ def check_names(library: Library, declaration: Declaration) -> Iterator[Diagnost
             parts: list[AttributeDecl | OperandDecl] = [*declaration.attributes, *declaration.operands]
             variables = [o.dtype for o in declaration.operands if o.dtype is not None and is_variable(o.dtype)]
             own = _CONTEXT | dict.fromkeys(variables, "the element type of an operand")
-            if declaration.name in library.foreign:
-                yield from _taken([(declaration.name, declaration.name_span)], _shipped_variables(library))
             steps = [(step.name, step.span) for function in declaration.functions for step in function.steps]
             yield from _taken([*((p.name, p.span) for p in parts), *steps, *_local(declaration)], own)
         case MonoidDecl():
@@ -143,13 +141,6 @@ def _operator_variables(library: Library, rule: RuleDecl) -> Iterator[Diagnostic
     if over:
         names = set(library.names) - (library.foreign if rule.name not in library.foreign_rules else frozenset())
         yield from _taken(((b.name, b.span) for b in over), dict.fromkeys(names, "an operator"))
-
-
-def _shipped_variables(library: Library) -> dict[str, str]:
-    """The variables over classes of rules that come with genrw, which stand where operators do."""
-    shipped = (rule for rule in library.rules if rule.name not in library.foreign_rules)
-    variables = (b.name for rule in shipped for b in _over_classes(library, rule))
-    return dict.fromkeys(variables, "a variable of rules that come with genrw")
 
 
 def _over_classes(library: Library, rule: RuleDecl) -> list[Binding]:
