@@ -36,7 +36,7 @@ from genrw.engine.verify.examples import example_modules
 from genrw.engine.verify.goals import Goals, Kind
 from genrw.engine.verify.meaning import ran_out_of_memory
 from genrw.engine.verify.programs import random_fold_of_views, random_kernel, random_program
-from genrw.grammar.diagnostics import GenrwError, error
+from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.rw_tree import OpPattern, RuleDecl
 
 _LEAST_PROGRAMS = 300
@@ -88,6 +88,7 @@ class KernelsTried:
 
     compared: int = 0
     failure: WrongKernel | None = None
+    refused: Diagnostic | None = None
     missed: tuple[str, ...] = ()
 
 
@@ -122,6 +123,7 @@ class KernelTrial:
             self.spaces = [*dict.fromkeys(s for m in modules for s in self._rows(m))]
         self.folds_views = any(_has_several_rows(*space) for space in self.spaces)
         self.goals = Goals(library, rule, stage)
+        self.refused: Diagnostic | None = None
         self.types = sorted({p.type.dtype for m in modules for p in m.parameters if p.type.sort == "tensor"})
 
     def _rows(self, module: Module) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -145,7 +147,8 @@ class KernelTrial:
                 random = Random(f"{seed}/{number}")
                 for reference, before, options in self._kernels(random):
                     tried.failure = self._compared(reference, before, options, number, tried)
-                    if tried.failure is not None:
+                    tried.refused = self.refused
+                    if tried.failure is not None or tried.refused is not None:
                         return tried
         tried.missed = tuple(self.goals.not_exercised()) if tried.compared else ()
         return tried
@@ -264,7 +267,10 @@ class KernelTrial:
         alone = frozenset({self.rule.name}) if self.rule.alternative else None
         try:
             batch = self.pipeline.batch(modules, self.stage, options, alternatives=alone)
-        except GenrwError:
+        except GenrwError as problem:
+            told = problem.diagnostics[0]
+            if told.span in (self.rule.right.span, self.rule.name_span):
+                self.refused = told  # The rule makes what its operator does not allow.
             return
         graph, module = batch.graph, batch.modules[0]
         made = self._made(graph)

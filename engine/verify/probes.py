@@ -55,4 +55,4 @@ monoid probe_counted where T: real
 def with_probes(library: Library) -> Library:
     """The library, which any folds may be added to."""
     found = build_library((*library.files, parse_rw(_PROBES, "<probes>")))
-    return replace(found, rules=library.rules)
+    return replace(found, rules=library.rules, foreign=library.foreign, foreign_rules=library.foreign_rules)

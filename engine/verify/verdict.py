@@ -136,6 +136,9 @@ def of_kernels(library: Library, rule: RuleDecl, options: Options) -> Verdict:
         tried = trial.run(max(1, options.count // _KERNELS), f"{options.seed}/{rule.name}")
         verdict.instances += tried.compared
         verdict.missed += tried.missed
+        if tried.refused is not None:
+            verdict.status, verdict.problem = REFUTED, tried.refused
+            return verdict
         if tried.failure is not None:
             wrong = tried.failure
             before, after = (module_text(m, library, wrong.options) for m in (wrong.before, wrong.after))

@@ -135,6 +135,41 @@ def test_what_is_made_of_declarations_is_verified_with_its_folder(
     assert told == {"own.is": REFUTED, "half_sum": REFUTED}
 
 
+NO_LAYOUTS = {
+    "of_three": ("lanes=3, share=ceil_div(space.n, 3)", "the lanes of a row are a power of two"),
+    "of_half": (
+        "lanes=64, share=ceil_div(space.n, 64), grid=1 + space.rows",
+        "workgroups are not what covers the space",
+    ),
+}
+NO_LAYOUT = """
+stage schedule
+
+/// Is none.
+rule {name}
+  return(xs...)
+  when is_rows(space, policy) and target.wave_size > 1
+  => scheduled[algo="{name}", block_size=192, vector=1, steps=1, {numbers}](xs...)
+"""
+
+
+@pytest.mark.parametrize("names", [["of_three"], ["of_half"], ["of_three", "of_half"]])
+def test_a_rule_that_makes_what_is_not_allowed_is_refuted(
+    names: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is said of one that another one keeps from taking part, and that is no pass."""
+    for name in names:
+        (tmp_path / f"{name}.rw").write_text(NO_LAYOUT.format(name=name, numbers=NO_LAYOUTS[name][0]))
+    assert execute(["rules", "verify", "--rules", str(tmp_path), "--json"]) == 1
+    entries = json.loads(capfd.readouterr().out)
+    refuted = [entry for entry in entries if entry["status"] == REFUTED]
+    assert refuted
+    for entry in refuted:
+        assert "builds a `scheduled` that is not allowed" in entry["message"]
+        assert NO_LAYOUTS[entry["rule"]][1] in entry["message"]
+    assert {entry["status"] for entry in entries} <= {REFUTED, OPEN}
+
+
 def test_an_unknown_rule_is_told(capfd: pytest.CaptureFixture[str]) -> None:
     assert execute(["rules", "verify", "no_such_rule"]) == 2
     assert "there is no rule `no_such_rule`" in capfd.readouterr().err
