@@ -383,7 +383,9 @@ def test_a_monoid_with_two_fields() -> None:
 
 def test_a_monoid_with_two_fields_over_lanes() -> None:
     library = _library(FIRST_HIGHEST)
-    header = HEADER.replace("float{100}\ngid", "int64{1}\ngid").replace("grid=2", "grid=1")
+    header = HEADER.replace("float{100}\ngid", "int64{1}\ngid").replace(
+        "share=1, steps=1, grid=2", "share=2, steps=1, grid=1"
+    )
     text = (
         header
         + """
