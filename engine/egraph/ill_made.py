@@ -101,7 +101,7 @@ def ill_made_by(
 def _makers(graph: EGraphSnapshot, number: int, term: ENode, rules: Iterable[int]) -> list[str]:
     """Of some rules those that may have made a term: those that computed its attributes, if any did."""
     found = [graph.rules[r] for r in rules if term.op in graph.builds[r]]
-    openers = graph.openers(number, term)
+    openers = graph.openers(number, term) if len(found) > 1 else ()
     return [key for key in found if key in openers] or found
 
 

@@ -97,9 +97,6 @@ def _uses_of_arguments(
     }
 
 
-# ---- substitution
-
-
 def words_compared(expr: Expr, name: str, lets: Lets) -> Iterator[str]:
     """The strings that a name is compared with, in an expression and in the helpers that are given its value."""
     for part in walk(expr):
@@ -110,6 +107,9 @@ def words_compared(expr: Expr, name: str, lets: Lets) -> Iterator[str]:
             for parameter, argument in zip(let.parameters, part.args, strict=False):
                 if argument == Name(name):
                     yield from words_compared(let.body, parameter, lets)
+
+
+# ---- substitution
 
 
 def substitute(expr: Expr, mapping: Mapping[str, Expr]) -> Expr:

@@ -125,7 +125,7 @@ class ExpressionScope:
 
 
 @dataclass(frozen=True, eq=False)
-class Requirement:
+class CompiledRequirement:
     """What an operator requires, the names that it asks for, and what is said where it does not hold."""
 
     holds: Evaluator
@@ -247,9 +247,9 @@ class Operator:
         return condition, then, otherwise
 
     @cached_property
-    def requirements(self) -> tuple[Requirement, ...]:
+    def requirements(self) -> tuple[CompiledRequirement, ...]:
         return tuple(
-            Requirement(self.scope.compile(r.condition), frozenset(free_names(r.condition)), r.message)
+            CompiledRequirement(self.scope.compile(r.condition), frozenset(free_names(r.condition)), r.message)
             for r in self.decl.requires
         )
 

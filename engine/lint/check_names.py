@@ -20,7 +20,6 @@ from genrw.grammar.expr_tree import Comprehension, Name, walk_free
 from genrw.grammar.parsing import SPECIAL
 from genrw.grammar.rw_tree import (
     AttributeDecl,
-    Binding,
     ClassDecl,
     Declaration,
     DefineDecl,
@@ -137,15 +136,10 @@ def bound_names(pattern: Pattern) -> Iterator[Named]:
 def _operator_variables(library: Library, rule: RuleDecl) -> Iterator[Diagnostic]:
     """Variables over a class that are called like an operator; who adds one need not know the variables of rules that come with
     genrw."""
-    over = _over_classes(library, rule)
+    over = [b for b in rule.for_ if isinstance(b.value, Name) and library.members_of(b.value.name) is not None]
     if over:
         names = set(library.names) - (library.foreign if rule.name not in library.foreign_rules else frozenset())
         yield from _taken(((b.name, b.span) for b in over), dict.fromkeys(names, "an operator"))
-
-
-def _over_classes(library: Library, rule: RuleDecl) -> list[Binding]:
-    """The variables of a rule that stand where operators do."""
-    return [b for b in rule.for_ if isinstance(b.value, Name) and library.members_of(b.value.name) is not None]
 
 
 def _twice(library: Library, rule: RuleDecl) -> Iterator[Diagnostic]:

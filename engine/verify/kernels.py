@@ -83,8 +83,8 @@ class WrongKernel:
 
 @dataclass
 class KernelsTried:
-    """How many kernels were right with the rule's side in them, the first that was not, and the kinds of kernels that the
-    rule took part in none of."""
+    """How many kernels were right with the rule's side in them, the first that was not, what is said if an operator does not
+    allow the rule's side, and the kinds of kernels that the rule took part in none of."""
 
     compared: int = 0
     failure: WrongKernel | None = None
@@ -123,7 +123,6 @@ class KernelTrial:
             self.spaces = [*dict.fromkeys(s for m in modules for s in self._rows(m))]
         self.folds_views = any(_has_several_rows(*space) for space in self.spaces)
         self.goals = Goals(library, rule, stage)
-        self.refused: Diagnostic | None = None
         self.types = sorted({p.type.dtype for m in modules for p in m.parameters if p.type.sort == "tensor"})
 
     def _rows(self, module: Module) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -147,7 +146,6 @@ class KernelTrial:
                 random = Random(f"{seed}/{number}")
                 for reference, before, options in self._kernels(random):
                     tried.failure = self._compared(reference, before, options, number, tried)
-                    tried.refused = self.refused
                     if tried.failure is not None or tried.refused is not None:
                         return tried
         tried.missed = tuple(self.goals.not_exercised()) if tried.compared else ()
@@ -245,7 +243,7 @@ class KernelTrial:
         self, reference: Module, before: Module, options: Options, seed: int, tried: KernelsTried
     ) -> WrongKernel | None:
         took_part = False
-        for forced in self._forced(before, options):
+        for forced in self._forced(before, options, tried):
             wrong = self._wrong(reference, forced, options, seed)
             kinds = self.goals.of(before, forced.schedule, self.pipeline.context(forced, options))
             if wrong is None:
@@ -260,8 +258,8 @@ class KernelTrial:
             self.goals.note(self.goals.of(before, before.schedule, self.pipeline.context(before, options)), False)
         return None
 
-    def _forced(self, before: Module, options: Options) -> Iterator[Module]:
-        """The kernel after the rule's stage, with the rule's side wherever there is one."""
+    def _forced(self, before: Module, options: Options, tried: KernelsTried) -> Iterator[Module]:
+        """The kernel after the rule's stage, with the rule's side wherever there is one; notes it if that is not allowed."""
         modules = [self.pipeline.spaced(before, self.stage)]
         # of rules that are alternatives another one may be taken: one that is looked at stands alone
         alone = frozenset({self.rule.name}) if self.rule.alternative else None
@@ -270,7 +268,7 @@ class KernelTrial:
         except GenrwError as problem:
             told = problem.diagnostics[0]
             if told.span in (self.rule.right.span, self.rule.name_span):
-                self.refused = told  # The rule makes what its operator does not allow.
+                tried.refused = told
             return
         graph, module = batch.graph, batch.modules[0]
         made = self._made(graph)

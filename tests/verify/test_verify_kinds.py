@@ -24,7 +24,7 @@ from genrw.engine.lowering.options import Options as PipelineOptions
 from genrw.engine.verify import kernels
 from genrw.engine.verify.goals import Goals, monoid_kind
 from genrw.engine.verify.instances import Instances
-from genrw.engine.verify.kernels import KernelTrial
+from genrw.engine.verify.kernels import KernelsTried, KernelTrial
 from genrw.engine.verify.monoids import try_monoid
 from genrw.engine.verify.probes import with_probes
 from genrw.engine.verify.surroundings import WAVES
@@ -188,7 +188,7 @@ def test_the_schedules_of_other_rules_are_not_those_of_a_rule(library: Library) 
     kernels_before = (
         (before, own) for seed in range(300) for _, before, own in trial._kernels(Random(f"0/{rule.name}/{seed}"))
     )
-    found = next(forced for before, own in kernels_before if (forced := [*trial._forced(before, own)]))
+    found = next(forced for before, own in kernels_before if (forced := [*trial._forced(before, own, KernelsTried())]))
     assert {(module.schedule["algo"], module.schedule["held"] > 0) for module in found} == {("block", True)}
 
 
