@@ -59,13 +59,16 @@ class Instruction:
 
     @property
     def rows_together(self) -> tuple[bool, bool]:
-        """Of the left operand and the right one: does a lane hold tiles whole, in each of which rows are neighbours?
+        """Of the left operand and the right one: are a lane's elements of a tile rows of one depth, which are neighbours?
 
-        So it is where a lane is alone. Else its elements are rows, and in each of these the depths.
+        Then a lane holds its tiles depth by depth. Else its elements are rows, and in each of these the depths.
         """
-        rows, columns, depth = self.values["shape"]
-        alone = self.values["lanes"] == 1 and depth == 1
-        return alone and rows > 1, alone and columns > 1
+        left, right = (self._holds_neighbours(part) for part in ("left", "right"))
+        return left, right
+
+    def _holds_neighbours(self, part: str) -> bool:
+        of_share = self.values[part][1]
+        return self.values["shape"][2] == 1 and len(of_share) > 0 and of_share[-1][0] > 1 and of_share[-1][1] == 1
 
     def held(self, part: str) -> int:
         """How many elements of an operand, or of the result, a lane holds."""
