@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 
 from genrw.engine.fusion.compute_locations import ELEMENT, ELSEWHERE, HELD, ROW
 from genrw.engine.fusion.graph import FLAT, FusionGraph, Need
@@ -158,7 +159,7 @@ def body_of(graph: FusionGraph, kernel: Kernel, stored: Collection[int]) -> Kern
             missing.append((output, ELEMENT))
     made, loaded = _descend(graph, kernel, own, stored, missing)
     if not missing:
-        missing += _too_much(graph, kernel, made, loaded)
+        missing += _too_much(graph, kernel, own.items(), made, loaded)
     return KernelBody(graph, kernel, made, loaded, missing, own)
 
 
@@ -189,16 +190,23 @@ def _descend(
     return made, loaded
 
 
-def _too_much(graph: FusionGraph, kernel: Kernel, made: Iterable[Need], loaded: Iterable[Need]) -> list[Need]:
-    """What speaks against a kernel as a whole: it folds nothing though it has rows, or too much beside a product, or it has
-    too many buffers."""
+def _too_much(
+    graph: FusionGraph, kernel: Kernel, own: Iterable[Need], made: Iterable[Need], loaded: Iterable[Need]
+) -> list[Need]:
+    """What speaks against a kernel as a whole: it folds nothing though it has rows, or too much beside a product, or stores
+    what a product's tiles do not have, or it has too many buffers."""
     values = dict.fromkeys(i for i, _ in made)
     first = kernel.outputs[0]
     folds = sorted({i for i, place in made if i in graph.fold_space and graph.roots[place] != HELD})
     if kernel.space != FLAT and not folds:
         return [(first, ROW)]
-    if len(folds) > graph.costs.products and not graph.products.isdisjoint(folds):
-        return [(next((i for i in folds if i not in kernel.outputs), first), ROW)]
+    if graph.costs.products < inf and not graph.products.isdisjoint(folds):
+        # tiles are of rows: no lane has elements of the space besides those that it multiplies
+        elements = [(i, place) for i, place in own if graph.roots[place] == ELEMENT]
+        if elements:
+            return elements[:1]
+        if len(folds) > graph.costs.products:
+            return [(next((i for i in folds if i not in kernel.outputs), first), ROW)]
     buffers = len({i for i, _ in loaded if not graph.free[i]}) + len(kernel.outputs)
     if buffers <= graph.costs.buffers:
         return []

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from genrw.engine.fusion.body import Kernel, body_of
+from genrw.engine.fusion.compute_locations import ELEMENT, HELD
 from genrw.engine.fusion.graph import EXPOSED, FLAT, FusionGraph, Need
 from genrw.engine.fusion.search import Plan
 from genrw.grammar.diagnostics import error
@@ -102,7 +104,20 @@ class _Program:
         folds = [v for (i, _), v in c.made.items() if i in self.graph.fold_space]
         if c.space != FLAT:
             self._row(0, *((1, v) for v in folds), (-1, c.used))
+        if self.graph.costs.products < inf:
+            self._keep_products_apart(c, elements)
         self._times(c)
+
+    def _keep_products_apart(self, c: _Candidate, elements: int) -> None:
+        """Beside a product a kernel has no more folds than there may be, and stores none of its space's own elements."""
+        graph = self.graph
+        own = [v for o, v in c.outputs.items() if graph.roots[graph.homes(o, c.space, elements)[0]] == ELEMENT]
+        folds = [(i, v) for (i, place), v in c.made.items() if i in graph.fold_space and graph.roots[place] != HELD]
+        most, beyond = graph.costs.products, max(0.0, len(folds) - graph.costs.products)
+        for product in (v for i, v in folds if i in graph.products):
+            for variable in own:
+                self._row(-1, (-1, product), (-1, variable))
+            self._row(-most - beyond, (-beyond, product), *((-1, v) for _, v in folds))
 
     def _row(self, low: float, *terms: tuple[float, int]) -> None:
         """low <= the sum of the terms."""

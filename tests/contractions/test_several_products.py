@@ -80,3 +80,53 @@ def test_matrices_of_any_batches_are_multiplied_in_their_own_type(
     products = [node for module in modules for node in module.nodes if node.op == "contraction"]
     assert products
     assert all(operand.type.dtype == dtype for node in products for operand in node.operands), text
+
+
+BESIDE = {
+    "passed on": ("", "z, v"),
+    "computed": ("e = exp(v)", "z, e"),
+    "made of the product": ("r = reshape[dims={40, 1, 64}](z)\ne = sub(v, r)", "z, e"),
+}
+"""Results that have as many elements as the space of a product has."""
+
+
+@pytest.mark.parametrize("plan", ["search", "exact"])
+@pytest.mark.parametrize("form", BESIDE)
+@pytest.mark.parametrize("target", ["sm_90", "gfx942", "gfx1100", "host"])
+def test_what_tiles_do_not_have_another_kernel_stores(target: str, form: str, plan: str) -> None:
+    lines, results = BESIDE[form]
+    dtype = elements(target)
+    text = f"""
+        x = @param:x -> {dtype}{{40, 96}}
+        w = @param:w -> {dtype}{{96, 64}}
+        v = @param:v -> {dtype}{{40, 96, 64}}
+        z = dot(x, w)
+        {lines.replace(chr(10), chr(10) + " " * 8)}
+        @return({results})"""
+    loaded = load(text, target, plan=plan, schedule={"algo": "matrix"})
+    for module in loaded.lower("fuse").modules:
+        if any(node.op == "contraction" for node in module.nodes):
+            assert {result.type.elements for result in module.root.operands} == {40 * 64}
+    loaded.lower("final")
+
+
+@pytest.mark.parametrize("plan", ["search", "exact"])
+def test_weighted_values_are_a_kernel_of_their_own(plan: str) -> None:
+    text = """
+        s = @param:s -> half{3, 2, 3}
+        v = @param:v -> half{3, 3, 32}
+        w = @param:w -> half{3, 3, 32}
+        u = @param:u -> half{3, 2, 96}
+        p = softmax[axis=2](s)
+        a = dot(p, v)
+        b = dot(p, w)
+        @return(a, b, u)"""
+    modules = load(text, "sm_90", plan=plan).lower("final").modules
+    assert len(modules) > 1
+
+
+def test_an_exact_plan_has_each_product_alone() -> None:
+    text = program("beside a sum of rows", 40, "float")
+    for module in load(text, "sm_90", plan="exact").lower("fuse").modules:
+        folds = [node.op for node in module.nodes if node.op == "contraction" or node.op.startswith("reduce_")]
+        assert len(folds) < 2
