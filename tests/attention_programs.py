@@ -50,3 +50,10 @@ OF_STORED_SCORES = """
         p = softmax[axis=2](s)
         z = dot(p, v)
         @return(z)"""
+
+OF_FEW_STORED_SCORES = """
+        s = @param:s -> bf16{3, 3, 3, 2}
+        v = @param:v -> bf16{1, 1, 2, 2}
+        p = softmax[axis=3](s)
+        z = dot(p, v)
+        @return(z)"""

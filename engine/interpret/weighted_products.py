@@ -38,7 +38,9 @@ def softmax_sums(scores: Value, values: Value, by_scores: Value, by: Value, coun
     m, n = result_places(second.values["result"], (down, rows), (across, columns))
     lanes_rows = m[:, _first_of_rows(m)]
     own = powers.sum(axis=2)[..., i, j]  # groups, waves, lanes, share of the scores
-    total = np.stack([(own * (i == lanes_rows[:, [r]])).sum(axis=-1) for r in range(lanes_rows.shape[1])], axis=-1)
+    # what a lane has of other rows may be no number
+    of_row = [np.where(i == lanes_rows[:, [r]], own, 0.0) for r in range(lanes_rows.shape[1])]
+    total = np.stack([powers_of_row.sum(axis=-1) for powers_of_row in of_row], axis=-1)
     parts = (sums[..., m, n], most[:, :, 0, :, 0][..., lanes_rows], total, np.ones((*total.shape[:-1], 1)))
     state = np.concatenate(parts, axis=-1)
     groups, waves, lanes, size = state.shape
