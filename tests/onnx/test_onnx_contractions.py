@@ -112,3 +112,26 @@ def test_no_window_is_refused() -> None:
     made = model("MaxPool", {"kernel_shape": [3], "strides": [2], "ceil_mode": 1}, [(1, 1, 1)], 1)
     with pytest.raises(GenrwError, match="are larger than"):
         import_model(made, shipped(), {}, {}, "host")
+
+
+IMPOSSIBLE: dict[str, tuple[str, dict[str, Any], list[tuple[int, ...]], str]] = {
+    "pads that leave nothing": ("ConvTranspose", {"pads": [1, 0, 2, 1]}, [(2, 1, 5, 1), (1, 1, 3, 1)], "pad less"),
+    "pads of another number": ("ConvTranspose", {"pads": [1, 1, 1]}, [X, (4, 3, 3, 3)], "one before and one after"),
+    "pads of no name": ("Conv", {"auto_pad": "SAME"}, [X, W], "auto_pad is .*, not SAME"),
+    "turned, and pads of no name": ("ConvTranspose", {"auto_pad": "SAME"}, [X, (4, 3, 3, 3)], "not supported"),
+    "pools with pads of no name": ("MaxPool", {"kernel_shape": [3, 2], "auto_pad": "SAME"}, [X], "not SAME"),
+    "a letter that no operand has": ("Einsum", {"equation": "ij,jk->iq"}, [(2, 3), (3, 4)], "no operand has"),
+    "a letter twice": ("Einsum", {"equation": "ij->jji"}, [(2, 3)], "or one twice"),
+    "two arrows": ("Einsum", {"equation": "ij,jk->i->k"}, [(2, 3), (3, 4)], "not supported"),
+    "too few operands": ("Einsum", {"equation": "ij,jk->ik"}, [(2, 3)], "does not name each axis"),
+    "too many operands": ("Einsum", {"equation": "ij"}, [(2, 3), (3, 4)], "does not name each axis"),
+    "an axis without a letter": ("Einsum", {"equation": "ij,jk->ik"}, [(2, 3, 3), (3, 4)], "does not name each axis"),
+    "a diagonal of no square": ("Einsum", {"equation": "ii->i"}, [(2, 3)], "has no diagonal along axes 0 and 1"),
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_what_does_not_fit_together_is_refused(name: str) -> None:
+    operator, attributes, shapes, said = IMPOSSIBLE[name]
+    with pytest.raises(GenrwError, match=said):
+        import_model(model(operator, attributes, shapes, 1), shipped(), {}, {}, "host")
