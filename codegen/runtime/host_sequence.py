@@ -102,17 +102,18 @@ class _Memory:
     ) -> None:
         self.poison, self.guard = poison, guard
         self.inputs = list(inputs)
-        self.guarded: set[MemorySlot] = set()
+        self.guarded: dict[MemorySlot, int] = {}
         self.scratch = [unwritten("uint8", size, poison) for size in scratch]
+        self.parts: dict[int, Array] = {}
         self.results: dict[int, Array] = {}
         self.written: dict[int, Array] = {}
 
     def of(self, place: MemorySlot, argument: Argument) -> Any:
-        """The flat memory of an argument."""
+        """The flat memory of an argument. Scratch is guarded anew for each value of another size that lies in it."""
         memory = self._memory(place, argument)
-        if self.guard is None or place in self.guarded:
+        if self.guard is None or self.guarded.get(place) == memory.nbytes:
             return memory
-        self.guarded.add(place)
+        self.guarded[place] = memory.nbytes
         self._replace(place, self.guard.array(memory, argument.parameter), argument)
         return self._memory(place, argument)
 
@@ -120,7 +121,7 @@ class _Memory:
         if place.kind == INPUT:
             self.inputs[place.number] = memory
         elif place.kind == SCRATCH:
-            self.scratch[place.number] = memory.view(np.uint8)
+            self.parts[place.number] = memory.view(np.uint8)
         else:
             self.written[place.number] = memory
             self.results[place.number] = from_memory(memory, argument.lens, argument.strides)
@@ -131,8 +132,17 @@ class _Memory:
         size = memory_size(argument.lens, argument.strides)
         if place.kind == SCRATCH:
             dtype = np.dtype(numpy_dtype(argument.dtype))
-            return self.scratch[place.number][: size * dtype.itemsize].view(dtype)
+            return self._scratch(place.number, size * dtype.itemsize).view(dtype)
         if place.number not in self.written:
             memory = self.written[place.number] = unwritten(argument.dtype, size, self.poison)
             self.results[place.number] = from_memory(memory, argument.lens, argument.strides)
         return self.written[place.number]
+
+    def _scratch(self, number: int, size: int) -> Array:
+        """So many bytes of scratch: the part that is guarded, if that is as long."""
+        part = self.parts.get(number)
+        if part is not None and part.nbytes == size:
+            return part
+        if part is not None:
+            self.scratch[number][: part.nbytes] = part
+        return self.scratch[number][:size]

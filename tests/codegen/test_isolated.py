@@ -89,6 +89,9 @@ def sequence(text: str, target: str = "host") -> HostSequence:
         "x = @param:x -> int8{5, 7}, {1, 5}\nt = transpose[permutation={1, 0}](x)\ny = greater(t, 3)\n@return(y)\n",
         "x = @param:x -> double{0, 3}\ny = neg(x)\ns = reduce_sum[axes={0}](x)\n@return(y, s)\n",
         "x = @param:x -> half\ny = add(x, x)\n@return(y)\n",
+        # memory that a value of another size has later
+        "x = @param:x -> half{15, 7}\nw = @param:w -> half{7, 15}\nv = @param:v -> half{15, 40}\na = dot(x, w)\n"
+        "p = softmax[axis=1](a)\nb = dot(p, v)\ny = layernorm[axes={0}](b)\n@return(y)\n",
     ],
 )
 def test_results_are_the_same(text: str) -> None:
