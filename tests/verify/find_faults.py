@@ -21,7 +21,9 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from random import Random
 
+from random_contractions import random_contraction
 from random_programs import random_program, writable
 from random_trials import (
     TOGETHER,
@@ -79,8 +81,16 @@ def check_operators(library: Library, operators: Sequence[str]) -> None:
             raise error(f"{what} `{operator}`", remedy=remedy)
 
 
-def trial_of(library: Library, seed: int, number: int, operators: Sequence[str] = ()) -> Trial:
-    """The trial of a number: programs hold these operators in turn, or all that there are."""
+def trial_of(
+    library: Library, seed: int, number: int, operators: Sequence[str] = (), contractions: bool = False
+) -> Trial:
+    """The trial of a number: programs are made around contractions, or hold these operators in turn, or all that there
+    are."""
+    if contractions:
+        drawn = drawn_trial(random_contraction(library, (seed, number)), library, seed, number)
+        target = Random(f"target {seed} {number // TOGETHER}").choice((*library.targets, "sm_90", "sm_90"))
+        # most have too many plans for an exact one, and products of special values are beyond a float's range
+        return replace(drawn, target=target, plan="search", special=False, forced=number % 8 > 0)
     names = [*operators] or [name for named in writable(library).values() for name in named]
     program = random_program(library, (seed, number), [names[number % len(names)]])
     return drawn_trial(program, library, seed, number)
@@ -99,17 +109,25 @@ class Worker:
     """Tries the programs of one chunk, and tells its parent what it does and finds."""
 
     def __init__(
-        self, library: Library, pipe: Connection, known: set[str], shrink: float, operators: Sequence[str]
+        self,
+        library: Library,
+        pipe: Connection,
+        known: set[str],
+        shrink: float,
+        operators: Sequence[str],
+        contractions: bool,
     ) -> None:
         self.library, self.pipe, self.known, self.shrink = library, pipe, known, shrink
-        self.operators = operators
+        self.operators, self.contractions = operators, contractions
         self.has_device_compiler = has_device_compiler()
 
     def run(self, seed: int, numbers: Sequence[int]) -> None:
         waiting: list[tuple[int, Lowered]] = []
         groups = {n // TOGETHER: [m for m in numbers if m // TOGETHER == n // TOGETHER] for n in numbers}
         for group in groups.values():
-            trials = {number: trial_of(self.library, seed, number, self.operators) for number in group}
+            trials = {
+                number: trial_of(self.library, seed, number, self.operators, self.contractions) for number in group
+            }
             self.pipe.send(("at", group[0], trials[group[0]]))
             found = lowered_trials(list(trials.values()), self.library)
             for (number, trial), result in zip(trials.items(), found, strict=True):
@@ -168,12 +186,13 @@ def _work(
     known: set[str],
     shrink: float,
     operators: list[str],
+    contractions: bool,
     seed: int,
     numbers: list[int],
 ) -> None:
     faulthandler.register(signal.SIGUSR1)
     try:
-        Worker(load_library(rules), pipe, known, shrink, operators).run(seed, numbers)
+        Worker(load_library(rules), pipe, known, shrink, operators, contractions).run(seed, numbers)
     except BaseException:
         pipe.send(("broken", numbers[0], traceback.format_exc()))
         raise
@@ -228,6 +247,7 @@ class Hunt:
             set(self.known),
             self.arguments.shrink,
             self.arguments.operators,
+            self.arguments.contractions,
             self.arguments.seed,
             numbers,
         )
@@ -283,6 +303,7 @@ class Hunt:
         print(f"{found.fault.text}\n", flush=True)
         print(f"again: {' '.join(_command(found.trial, path))}")
         operators = ["--operators", *self.arguments.operators] if self.arguments.operators else []
+        operators += ["--contractions"] if self.arguments.contractions else []
         print(
             "or:    python", sys.argv[0], *operators, f"--seed {self.arguments.seed} --only {found.number}", flush=True
         )
@@ -310,6 +331,7 @@ def main() -> int:
     parser.add_argument(
         "--operators", nargs="*", default=[], help="programs hold these in turn, not all that there are"
     )
+    parser.add_argument("--contractions", action="store_true", help="programs around products, convolutions, pools")
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time")
     parser.add_argument("--shrink", type=float, default=60, help="seconds to make a failing program smaller")
     parser.add_argument("--patience", type=float, default=900, help="seconds that one step may take")

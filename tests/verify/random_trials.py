@@ -15,6 +15,7 @@ from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.runtime.amd import compile_amd
 from genrw.codegen.runtime.host_program import HostProgram
 from genrw.codegen.runtime.host_sequence import HostSequence
+from genrw.codegen.runtime.isolated import run_apart
 from genrw.engine.interpret.compare import compare
 from genrw.engine.ir.nodes import Unit
 from genrw.engine.library.library import Library
@@ -28,6 +29,8 @@ TOGETHER = 10
 """How many programs are lowered in one call."""
 ORDERS = (0, 1, 7)
 """How the groups and waves of printed kernels take turns."""
+SECONDS_APART = 120.0
+"""How long kernels may take in a process of their own."""
 _TOO_LARGE = "too large for an exact plan"
 """What is said of programs that have no exact plan, which are none of those that may be asked for one."""
 
@@ -178,7 +181,8 @@ def _scheduled(found: Lowered, unit: Unit, trace: Trace) -> Unit:
     trial, random = found.trial, Random(found.trial.seed)
     if trial.forced and trial.schedule is None and any(legal.values()):
         schedules = random.choice([s for s in legal.values() if s])
-        algo = random.choice(list(dict.fromkeys(s["algo"] for s in schedules)))
+        algos = list(dict.fromkeys(s["algo"] for s in schedules))
+        algo = "matrix" if "matrix" in algos and random.random() < 0.5 else random.choice(algos)
         trial = found.trial = replace(trial, schedule=random.choice([s for s in schedules if s["algo"] == algo]))
     if trial.schedule is None:
         return unit
@@ -226,9 +230,14 @@ def compiled(trials: list[Lowered], *, cache: bool = False) -> Iterator[tuple[Lo
 
 
 def host_fault(found: Lowered, kernels: list[HostProgram]) -> Fault | None:
-    """What is wrong with the results of the kernels on the CPU."""
+    """What is wrong with the results of the kernels on the CPU; first where memory ends with each array."""
+    sequence = HostSequence(kernels, found.program)
+    try:
+        run_apart(sequence, found.inputs, SECONDS_APART, threads=2, order=ORDERS[0])
+    except GenrwError as problem:
+        return found.fault(_kind(problem, "stopped on the CPU", "on the CPU"), str(problem))
     for order in ORDERS:
-        results = HostSequence(kernels, found.program)(found.inputs, threads=2, order=order)
+        results = sequence(found.inputs, threads=2, order=order)
         fault = found.wrong(dict(results), "wrong on the CPU")
         if fault is not None:
             return replace(fault, text=f"{fault.text} (order {order})")

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from breadth import first_quick
 from find_faults import check_operators, trial_of
+from random_contractions import random_contraction
 from random_programs import Line, RandomProgram, parameter, random_program, random_programs, writable
 from random_trials import TOGETHER, Fault, Lowered, Trial, compiled, host_fault, lowered_trials
 from shrinking import shrunk
@@ -32,8 +33,18 @@ SEED, PROGRAMS, SHARING, USUAL = 0, 100, 20, 40
 
 @pytest.mark.parametrize("first", first_quick(range(0, PROGRAMS, SHARING), quick=0, usual=USUAL // SHARING))
 def test_random_programs(first: int, library: Library) -> None:
+    check_programs(first, library)
+
+
+@pytest.mark.parametrize("first", first_quick(range(0, PROGRAMS, SHARING), quick=0, usual=1))
+def test_random_programs_around_contractions(first: int, library: Library) -> None:
+    check_programs(first, library, contractions=True)
+
+
+def check_programs(first: int, library: Library, *, contractions: bool = False) -> None:
+    """Are so many programs from a number on right?"""
     numbers = range(first, first + SHARING)
-    trials = [trial_of(library, SEED, number) for number in numbers]
+    trials = [trial_of(library, SEED, number, contractions=contractions) for number in numbers]
     results = [
         result for i in range(0, SHARING, TOGETHER) for result in lowered_trials(trials[i : i + TOGETHER], library)
     ]
@@ -43,7 +54,8 @@ def test_random_programs(first: int, library: Library) -> None:
         fault = kernels if isinstance(kernels, Fault) else host_fault(lowered, kernels)
         if fault is not None:
             faults[found[id(lowered)]] = fault
-    again = f"python tests/verify/find_faults.py --seed {SEED} --only {' '.join(map(str, faults))}"
+    kind = "--contractions " if contractions else ""
+    again = f"python tests/verify/find_faults.py {kind}--seed {SEED} --only {' '.join(map(str, faults))}"
     assert not faults, f"{faults}\nfor small programs: {again}"
     assert len(found) > 0.8 * SHARING
 
@@ -61,6 +73,14 @@ def test_operators_that_programs_cannot_hold_are_told(name: str, said: str, libr
     with pytest.raises(GenrwError) as told:
         check_operators(library, ["softmax", name])
     assert str(told.value).startswith(f"error: {said}")
+
+
+def test_every_contraction_is_among_random_programs(library: Library) -> None:
+    made = {op for n in range(200) for op in random_contraction(library, (SEED, n)).operators}
+    assert made >= {
+        *("dot", "quant_dot", "convolution", "quant_convolution", "softmax"),
+        *("convolution_backwards_data", "convolution_backwards_weights", "pooling", "global_pooling"),
+    }
 
 
 def test_every_operator_is_among_random_programs(library: Library) -> None:
