@@ -33,6 +33,13 @@ def _show_version(asked: bool) -> None:
         raise typer.Exit
 
 
+def _number(value: float) -> float:
+    """NaN is above and below nothing, so that no bound refuses it."""
+    if value != value:
+        raise typer.BadParameter(f"{value} is no number")
+    return value
+
+
 @app.callback()
 def _options(
     version: Annotated[
@@ -165,7 +172,10 @@ def run(
     ] = 0,
     profile: Annotated[bool, typer.Option("--profile", help="Show how long each kernel takes.")] = False,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0.1, help="The time that kernels of --rules may take on the CPU.")
+        float,
+        typer.Option(
+            "--seconds", min=0.1, callback=_number, help="The time that kernels of --rules may take on the CPU."
+        ),
     ] = 600.0,
     target: Target = None,
     rules: Rules = None,
@@ -399,9 +409,9 @@ def verify(
     count: Annotated[int, typer.Option("--count", min=1, help="Instances of each rule.")] = 50,
     seed: Annotated[int, typer.Option("--seed", help="What all random choices follow from.")] = 0,
     wave: Annotated[
-        list[int] | None, typer.Option("--wave", metavar="N", help="Lengths of waves; 1, 32 and 64 without.")
+        list[int] | None, typer.Option("--wave", metavar="N", min=1, help="Lengths of waves; 1, 32 and 64 without.")
     ] = None,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="Time for each rule.")] = 120.0,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.1, callback=_number, help="Time for each rule.")] = 120.0,
     memory: Annotated[int, typer.Option("--memory", metavar="MB", min=64, help="Memory for each rule.")] = 2048,
     as_json: AsJson = False,
 ) -> int:

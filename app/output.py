@@ -25,6 +25,19 @@ def write_file(path: str | Path, data: bytes) -> None:
         raise _unwritable(path, problem) from None
 
 
+def check_writable(*paths: Path | None) -> None:
+    """GenrwError for a file that cannot be written, before anything takes time whose result it is to hold."""
+    for path in paths:
+        if path is None:
+            continue
+        try:
+            _check_place(path)
+            if not path.parent.is_dir():
+                raise FileNotFoundError(0, f"there is no folder {path.parent}")
+        except (OSError, ValueError) as problem:
+            raise _unwritable(path, problem) from None
+
+
 def write_files(folder: str | Path, files: Mapping[str, bytes]) -> None:
     """Write files into a folder, made if there is none; all of them, or none and a GenrwError."""
     folder = Path(folder)

@@ -18,7 +18,7 @@ from genrw.engine.ir.types import Type
 from genrw.engine.programs.array_files import Array, array_bytes, named_files, read_array, type_text
 from genrw.grammar.diagnostics import error
 from genrw.output import write_files
-from genrw.profiling import show_profile
+from genrw.profiling import Timed, show_profile
 from genrw.program import Program
 from genrw.reference import Reference
 from genrw.terminal import write, write_table
@@ -54,6 +54,8 @@ def run(program: Program, request: Run) -> int:
     if request.profile and request.device != "interpret":
         program = program.lower(program.stages[-1])
     prepared = device.prepare(program)
+    if request.profile and not isinstance(prepared, Timed):
+        raise error("the interpreter runs no kernels that could be timed", remedy="use `--device host` or a GPU")
     ready = time.perf_counter()
     if request.apart and isinstance(prepared, HostSequence):
         results, took = run_apart(prepared, inputs, request.seconds, **settings)
@@ -64,7 +66,7 @@ def run(program: Program, request: Run) -> int:
     if request.save is not None:
         write_files(request.save, {f"{name}.npy": array_bytes(a) for name, a in results.items()})
     _show(program, results, problems)
-    if request.profile:
+    if request.profile and isinstance(prepared, Timed):
         show_profile(program, prepared, inputs)
     how = f"{request.device}, target {program.options.target}"
     write(f"{how}: ready in {_seconds(ready - started)}, ran in {_seconds(took)}")

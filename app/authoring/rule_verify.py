@@ -14,6 +14,7 @@ from typing import Any
 
 from genrw.authoring.rulesets import load_library, own_declarations
 from genrw.engine.library.library import Library
+from genrw.engine.verify.surroundings import WAVES
 from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, Options, Subject, Verdict, verify
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.rw_tree import MonoidDecl, OpDecl, RuleDecl
@@ -39,6 +40,7 @@ def verify_rules(request: Request) -> int:
     """Verify rules, monoids and operators and print what was found; 1 if one is refuted or left open. GenrwError for bad files or
     names."""
     library = load_library(request.folders, shipped=request.shipped)
+    _check_waves(library, request.options.waves)
     rules = chosen(library, request)
     if request.folders:
         request = replace(request, options=replace(request.options, suspects=_unknown(library)))
@@ -54,6 +56,14 @@ def verify_rules(request: Request) -> int:
     else:
         _tell(verdicts)
     return int(any(v.status in (REFUTED, OPEN) for v in verdicts))
+
+
+def _check_waves(library: Library, waves: Sequence[int]) -> None:
+    """Kernels are lowered for the targets of the rules, which have waves of certain lengths."""
+    known = sorted({t.values["wave_size"] for t in library.targets.values() if "wave_size" in t.values})
+    for wave in waves:
+        if wave not in known and wave not in WAVES:
+            raise error(f"no target has waves of {wave}", remedy=f"targets have waves of {', '.join(map(str, known))}")
 
 
 def chosen(library: Library, request: Request) -> list[Subject]:

@@ -14,7 +14,7 @@ from genrw.authoring.rulesets import chosen_rules, load_library
 from genrw.coverage.data import CoverageData
 from genrw.coverage.observed import Coverage, RuleRow
 from genrw.grammar.diagnostics import GenrwError
-from genrw.output import write_file
+from genrw.output import check_writable, write_file
 from genrw.program import Program
 from genrw.settings import Settings
 from genrw.terminal import write, write_table
@@ -38,6 +38,7 @@ def cover_files(programs: Mapping[str, Program], settings: Settings, request: Re
 
     The rules are those of the folders, without folders all.
     """
+    check_writable(request.page, request.xml, request.data)
     library = load_library(settings.rules, shipped=settings.shipped)
     asked = chosen_rules(library, (), () if request.everything else settings.rules)
     coverage = Coverage(library, frozenset(rule.name for rule in asked))

@@ -14,7 +14,7 @@ from genrw.measure.bench import Bench, Figures, GpuBench, HostBench, as_json, be
 from genrw.measure.cases import RANDOM, suite
 from genrw.measure.peers import NumpyPeers, Peers, TorchPeers
 from genrw.measure.random_cases import random_cases
-from genrw.output import write_file, write_files
+from genrw.output import check_writable, write_file, write_files
 from genrw.terminal import write, write_table
 
 
@@ -42,6 +42,9 @@ def run_bench(request: Request) -> int:
         cases = random_cases(request.seed, request.count, request.only)
     else:
         cases = suite(request.suite, request.only, request.quick)
+    check_writable(request.json, request.plot)
+    if request.plot is not None:
+        _check_form(_form(request.plot))
     bench = _bench(request.device)
     peers = _peers(request, bench)
     if request.programs is not None:
@@ -57,7 +60,7 @@ def run_bench(request: Request) -> int:
     write_table(*table(figures))
     _summarise(figures, request.suite == RANDOM)
     if request.plot is not None:
-        write_file(request.plot, drawn(figures, request.plot.suffix.lstrip(".") or "png"))
+        write_file(request.plot, drawn(figures, _form(request.plot)))
     return 1 if any(f.wrong for f in figures) else 0
 
 
@@ -98,15 +101,28 @@ def _tell(figures: Figures) -> None:
     print(f"{figures.name}: {took} {figures.wrong or ''}".rstrip(), file=sys.stderr, flush=True)
 
 
-def drawn(figures: Sequence[Figures], form: str) -> bytes:
-    """Each case's speed over its bytes, beneath the roof that a copy sets. GenrwError without matplotlib."""
-    import io
+def _form(plot: Path) -> str:
+    return plot.suffix.lstrip(".").lower() or "png"
 
+
+def _check_form(form: str) -> None:
+    """GenrwError for what matplotlib does not draw, or without it."""
     try:
-        import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError:
         raise error("matplotlib is not there to draw with", remedy="pip install 'genrw[plot]'") from None
+    forms = Figure().canvas.get_supported_filetypes()
+    if form not in forms:
+        raise error(f"no plot can be written as `.{form}`", remedy=f"name a file that ends with {', '.join(forms)}")
+
+
+def drawn(figures: Sequence[Figures], form: str) -> bytes:
+    """Each case's speed over its bytes, beneath the roof that a copy sets."""
+    import io
+
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     mpl.rcParams["svg.hashsalt"] = "genrw"
     timed = [f for f in figures if f.time]
     figure = Figure(figsize=(9, 0.3 * len(timed) + 1.5), layout="constrained")

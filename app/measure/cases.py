@@ -7,7 +7,7 @@ A suite with tables is a folder of programs that leave something open, `KERNEL.g
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 
 import jinja2
 from jinja2 import meta
+from jinja2.sandbox import SandboxedEnvironment
 
 from genrw.folders import PROGRAM
 from genrw.grammar.diagnostics import error
@@ -98,6 +99,7 @@ def _of_table(table: Path) -> Iterator[BenchCase]:
         networks = tomllib.loads(read_text(table).text)
     except tomllib.TOMLDecodeError as problem:
         raise error(f"{table}: {problem}", remedy="write it as TOML") from None
+    named: set[str] = set()
     for network, layers in networks.items():
         if not isinstance(layers, dict):
             raise error(
@@ -111,7 +113,17 @@ def _of_table(table: Path) -> Iterator[BenchCase]:
             values = {key: value for key, value in row.items() if key != _KERNEL}
             kernel = str(row.get(_KERNEL, layer))
             name = "-".join([network, layer, *([kernel] if kernel != layer else []), _shape(values)])
+            _check_name(table, name, named)
+            named.add(name)
             yield BenchCase(name, Source(name, _filled(table, name, kernel, values)), kernel, values)
+
+
+def _check_name(table: Path, name: str, others: Collection[str]) -> None:
+    """A case's program is written to a file of its name."""
+    if name != Path(name).name or "\0" in name:
+        raise error(f"{table}: `{name}` is no name of a file", remedy="call networks, layers and kernels otherwise")
+    if name in others:
+        raise error(f"{table}: two cases are called `{name}`", remedy="call one of their networks or layers otherwise")
 
 
 def _shape(values: Mapping[str, Any]) -> str:
@@ -132,7 +144,10 @@ def _filled(table: Path, name: str, kernel: str, values: Mapping[str, Any]) -> s
     if open_names != values.keys():
         named = ", ".join(sorted(open_names))
         raise error(f"{table}: `{name}` gives {', '.join(sorted(values))}", remedy=f"`{kernel}` leaves open {named}")
-    return template.render(values)
+    try:
+        return template.render(values)
+    except Exception as problem:  # whatever the expressions of a template raise
+        raise error(f"{path}: `{name}` cannot be filled in: {problem}", remedy="mend what stands in $(…)") from None
 
 
 @cache
@@ -149,8 +164,8 @@ def _template(path: Path) -> tuple[jinja2.Template, frozenset[str]]:
 
 
 def template_environment() -> jinja2.Environment:
-    """How programs leave something open: `$(NAME)`, or an expression in such parentheses."""
-    return jinja2.Environment(
+    """How programs leave something open: `$(NAME)`, or an expression in such parentheses. Suites may be a stranger's."""
+    return SandboxedEnvironment(
         variable_start_string="$(",
         variable_end_string=")",
         undefined=jinja2.StrictUndefined,

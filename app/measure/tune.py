@@ -14,7 +14,7 @@ from genrw.engine.ir.nodes import Module, Unit
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.source import Source
 from genrw.measure.cases import cases_in
-from genrw.output import write_file
+from genrw.output import check_writable, write_file
 from genrw.program import Program
 from genrw.terminal import progress, write, write_table
 from genrw.tuned import Database, Measured, database_path, kernel_key, of_schedule
@@ -92,6 +92,7 @@ def program_sources(names: Iterable[str]) -> dict[str, Source | None]:
 
 def run_tune(programs: Mapping[str, Program], request: Request) -> int:
     """Measure the kernels of programs by file name; 1 if a schedule gives wrong results, else 0."""
+    check_writable(request.json)
     tuned: list[Tuned] = []
     for found in measured_kernels(programs.items(), request, Database(database_path())):
         tuned.append(found)

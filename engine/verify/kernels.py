@@ -102,7 +102,7 @@ class KernelTrial:
         self.library, self.rule, self.stage, self.suspects = library, rule, stage, suspects
         self.pipeline = Pipeline(library)
         targets = [[n for n, t in library.targets.items() if t.values.get("wave_size") == wave] for wave in waves]
-        self.targets = [names for names in targets if names]
+        self.targets = [names for names in targets if names] or [[*library.targets]]
         self.place = library.stages.index(stage)
         self.choosing = next(
             (

@@ -106,6 +106,24 @@ def test_what_is_no_suite(genrw: Command, folder: Path) -> None:
     assert "`interpret` takes no time" in genrw("bench", folder, "--device", "interpret").err
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--plot", "roofline.txt"), "no plot can be written as `.txt`"),
+        (("--json", "."), "cannot be written: it is a directory"),
+        (("--json", "none/figures.json"), "there is no folder none"),
+    ],
+)
+def test_where_figures_cannot_go_nothing_is_measured(
+    genrw: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, str], message: str
+) -> None:
+    monkeypatch.chdir(folder)
+    result = genrw("bench", ".", "--device", "hip", *options)
+    assert (result.status, result.out) == (2, "")
+    assert result.err.startswith("error: ")
+    assert message in result.err
+
+
 def test_paths_that_exist_win(genrw: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     assert [case.name for case in suite(".")] == ["add", "sum"]

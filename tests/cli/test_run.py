@@ -73,8 +73,12 @@ def test_a_profile_shows_each_kernel(genrw: Command) -> None:
 
 def test_the_interpreter_has_no_profile(genrw: Command, softmax: Path) -> None:
     result = genrw("run", softmax, "--profile", "--device", "interpret")
-    assert result.status == 2
+    assert (result.status, result.out) == (2, "")
     assert "the interpreter runs no kernels that could be timed" in result.err
+
+
+def test_a_time_limit_is_a_number(genrw: Command, softmax: Path) -> None:
+    assert "nan is no number" in genrw("run", softmax, "--seconds", "nan").err
 
 
 def test_random_inputs_follow_from_the_seed(genrw: Command, softmax: Path, tmp_path: Path) -> None:

@@ -192,6 +192,12 @@ def test_a_suite_of_ones_own(tmp_path: Path) -> None:
         ("[net\n", "cases.toml:"),
         ("net = 5\n", "`net` is no table of layers"),
         ("[net]\nfirst = 5\n", "`first` of `net` is no row"),
+        ("[net]\n'../first' = { kernel = 'scale', type = 'half', rows = 3, width = 5 }\n", "is no name of a file"),
+        (
+            "[a]\nb-c = { kernel = 'scale', type = 'half', rows = 3, width = 5 }\n"
+            "[a-b]\nc = { kernel = 'scale', type = 'half', rows = 3, width = 5 }\n",
+            "two cases are called `a-b-c-scale-half-3x5`",
+        ),
     ],
 )
 def test_faults_of_a_table(tmp_path: Path, table: str, message: str) -> None:
@@ -201,8 +207,18 @@ def test_faults_of_a_table(tmp_path: Path, table: str, message: str) -> None:
     assert caught.value.diagnostics[0].remedy
 
 
-def test_faults_of_a_template(tmp_path: Path) -> None:
-    (tmp_path / "scale.gen.jinja").write_text("x = $(rows\n")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = $(rows\n",
+        "x = $(rows // 0)\n",
+        "x = $(rows.none.none)\n",
+        "x = $(rows.__class__.__base__.__subclasses__())\n",
+        "$(rows){% include 'cases.toml' %}\n",
+    ],
+)
+def test_faults_of_a_template(tmp_path: Path, text: str) -> None:
+    (tmp_path / "scale.gen.jinja").write_text(text)
     (tmp_path / "cases.toml").write_text("[net]\nscale = { rows = 3 }\n")
     with pytest.raises(GenrwError) as caught:
         suite(str(tmp_path))

@@ -175,6 +175,12 @@ def test_an_unknown_rule_is_told(capfd: pytest.CaptureFixture[str]) -> None:
     assert "there is no rule `no_such_rule`" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(("wave", "message"), [("0", "0 is not in the range"), ("48", "no target has waves of 48")])
+def test_waves_that_there_are_not(wave: str, message: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert execute(["rules", "verify", "fold_block", "--wave", wave]) == 2
+    assert message in capfd.readouterr().err
+
+
 def test_time_is_limited(library: Library) -> None:
     """A rule that takes too long ends in an error with its name, and is no pass."""
     rule = next(r for r in library.rules if r.name == "share_of_equals")
