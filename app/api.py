@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 Folders = Sequence[str | Path]
 
+_READ_WITH = ("rules", "shipped", "trust_rules", "dims")
+_LOWERED_WITH = ("target", "strict", "schedule", "policy", "plan")
+
 # What a file's path does not hold and every program does: a line end or a call.
 _TEXT = re.compile(r"[\n(]")
 
@@ -48,7 +51,7 @@ def load(
     the others. `plan` says how kernels are formed: by "search", or "exact", which only small programs allow. A target that is not given is the one in the program's header, else the rules' default. GenrwError with
     all problems found.
     """
-    options = Options(target or "", strict, dict(schedule or {}), policy, plan_named(plan))
+    options = Options(target or "", strict, _pinned(schedule), policy, plan_named(plan))
     if str(path_or_text).endswith(SUFFIX):
         written = [f"{name}={length}" for name, length in (dims or {}).items()]
         loaded = load_model(path_or_text, options, rules, shipped, dims=written)
@@ -141,11 +144,11 @@ def _loaded(program: Program | str | Path, settings: Mapping[str, Any], default_
     loaded = program if isinstance(program, Program) else load(program, **settings)
     kept = loaded.options
     if loaded is program:
-        _refuse_rules(settings)
+        _refuse_late(settings)
         kept = Options(
             settings.get("target") or kept.target,
             settings.get("strict", kept.strict),
-            dict(settings.get("schedule") or kept.schedule),
+            _pinned(settings.get("schedule") or kept.schedule),
             settings.get("policy", kept.policy),
             plan_named(settings.get("plan", kept.plan)),
         )
@@ -154,7 +157,17 @@ def _loaded(program: Program | str | Path, settings: Mapping[str, Any], default_
     return loaded if kept == loaded.options else loaded.with_options(kept)
 
 
-def _refuse_rules(settings: Mapping[str, Any]) -> None:
-    late = next((name for name in ("rules", "shipped", "trust_rules") if name in settings), None)
-    if late is not None:
-        raise error(f"a loaded program has its rules already: `{late}` is too late", remedy="give it to load")
+def _refuse_late(settings: Mapping[str, Any]) -> None:
+    """Refuse what a loaded program has already, and what is no setting of `load` at all."""
+    for name in settings:
+        if name in _READ_WITH:
+            raise error(f"a program that is loaded was read already: `{name}` is too late", remedy="give it to load")
+        if name not in _LOWERED_WITH:
+            settings_are = ", ".join(_LOWERED_WITH)
+            raise TypeError(f"there is no setting `{name}`: a loaded program takes {settings_are}")
+
+
+def _pinned(schedule: object) -> dict[str, Any]:
+    if schedule is not None and not isinstance(schedule, Mapping):
+        raise error(f"the schedule is {schedule!r}", remedy='pin entries by name: schedule={"algo": "block"}')
+    return dict(schedule or {})

@@ -8,6 +8,7 @@ from typing import Any
 
 from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.runtime.device import Device
+from genrw.codegen.runtime.given import check_settings
 from genrw.codegen.runtime.launch import Built, launch_table
 from genrw.grammar.diagnostics import error
 from genrw.program import Program
@@ -29,7 +30,7 @@ class Executable:
         self._settings = frozenset(device.settings) - frozenset(self._inputs)
         self._usual = {"poison": False} if "poison" in device.settings else {}
 
-    def __call__(self, *arrays: object, **named: object) -> Any:
+    def __call__(self, /, *arrays: object, **named: object) -> Any:
         """The program's results: one array, or a tuple in the order in which the program returns them. Names that are no
         parameters are the device's settings, as for `run`."""
         if self._least <= len(arrays) <= len(self._inputs) and self._settings.issuperset(named):
@@ -47,6 +48,7 @@ class Executable:
         where nothing was written, and is off here. Of a GPU: `stream`, on which to run, and `out`, arrays by result that
         take the results. Given a stream, results on the GPU are for what that stream does next; without, they are done.
         """
+        check_settings(self.device, settings)
         return self._run(self.program.by_own_names(inputs), **{**self._usual, **settings})
 
     @property

@@ -27,5 +27,8 @@ class Program(StagedProgram):
         """Run on arrays by name; gives the results by the names that the program returns."""
         # Lowering alone does without numpy and the devices' runtimes.
         from genrw.codegen.runtime.devices import find_device
+        from genrw.codegen.runtime.given import check_settings
 
-        return find_device(device).prepare(self)(self.by_own_names(inputs), **settings)
+        found = find_device(device)
+        check_settings(found, settings)
+        return found.prepare(self)(self.by_own_names(inputs), **settings)

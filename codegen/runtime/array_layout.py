@@ -24,8 +24,14 @@ def memory_size(lens: tuple[int, ...], strides: tuple[int, ...]) -> int:
 
 def check_array(name: str, value: object, dtype: str, lens: tuple[int, ...]) -> Array:
     """The value as an array of the tensor's type and shape; GenrwError if it is none."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as problem:
+        raise error(f"input `{name}` is no array: {problem}", remedy=f"give an array of {dtype}") from None
     if array.dtype != numpy_dtype(dtype):
+        if array.dtype.newbyteorder() == numpy_dtype(dtype):
+            message = f"the bytes of input `{name}`'s elements are in the other order"
+            raise error(message, remedy='convert it: x.astype(x.dtype.newbyteorder("="))')
         raise error(f"input `{name}` is {array.dtype.name}, not {dtype}", remedy=f"give an array of {dtype}")
     if array.shape != lens:
         raise error(f"input `{name}` has shape {list(array.shape)}, not {list(lens)}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from genrw.codegen.runtime.device import Device
 from genrw.engine.lowering.program import StagedProgram
 from genrw.grammar.diagnostics import GenrwError, error
 
@@ -22,3 +23,11 @@ def unknown_input(program: StagedProgram, name: str) -> GenrwError:
     names = ", ".join(program.inputs)
     remedy = f"its inputs are {names}" if names else "it has no inputs"
     return error(f"the program has no input `{name}`", remedy=remedy)
+
+
+def check_settings(device: Device, settings: Iterable[str]) -> None:
+    """GenrwError for a setting that a device does not have."""
+    unknown = next((name for name in settings if name not in device.settings), None)
+    if unknown is not None:
+        remedy = f"its settings are {', '.join(device.settings)}"
+        raise error(f"the device `{device.name}` has no setting `{unknown}`", remedy=remedy)

@@ -42,6 +42,8 @@ class HostSequence:
         poison: bool = True,
         guard: Guard | None = None,
     ) -> dict[str, Array]:
+        _check_number("threads", threads, 1)
+        _check_number("order", order, 0)
         given = given_inputs(self.program, inputs)
         memory = _Memory(self._inputs(given), self.launches.scratch, poison, guard)
         for step in self.launches.steps:
@@ -92,6 +94,12 @@ class HostSequence:
             type_ = parameter.type
             memories.append(to_memory(check_array(name, inputs[name], type_.dtype, type_.lens), type_.layout))
         return memories
+
+
+def _check_number(setting: str, value: object, least: int) -> None:
+    """GenrwError for a setting that is no number of 32 bits; None says nothing."""
+    if value is not None and not (isinstance(value, int | np.integer) and least <= value < 1 << 32):
+        raise error(f"`{setting}` is {value!r}", remedy=f"give a whole number of {least} or more, below 2^32")
 
 
 class _Memory:

@@ -88,7 +88,7 @@ def test_settings_of_a_call_win_over_those_of_load() -> None:
     assert genrw.compile(program, "gfx1100").program.options.target == "gfx1100"
     chosen = genrw.load(ADD, target="gfx90a")
     assert genrw.compile(chosen).program.options.target == "gfx90a"
-    with pytest.raises(genrw.GenrwError, match="has its rules already"):
+    with pytest.raises(genrw.GenrwError, match="was read already"):
         genrw.lower(program, rules=["/nowhere"])
 
 
@@ -143,6 +143,25 @@ def test_parameters_win_over_settings() -> None:
     assert np.array_equal(genrw.compile(text)(threads=X, y=Y), X + Y)
 
 
+def test_a_parameter_may_be_called_self() -> None:
+    assert np.array_equal(genrw.compile(ADD.replace("x", "self"))(self=X, y=Y), X + Y)
+
+
+def test_settings_that_there_are_not() -> None:
+    """Of a call, of a program that is loaded already, and of another kind."""
+    with pytest.raises(genrw.GenrwError, match="the device `host` has no setting `stage`"):
+        genrw.load(ADD).run({"x": X, "y": Y}, stage="final")
+    with pytest.raises(genrw.GenrwError, match="the device `interpret` has no setting `threads`"):
+        genrw.compile(ADD, device="interpret").run({"x": X, "y": Y}, threads=1)
+    with pytest.raises(TypeError, match="there is no setting `strictly`"):
+        genrw.lower(genrw.load(ADD), strictly=True)
+    with pytest.raises(genrw.GenrwError, match="`dims` is too late"):
+        genrw.lower(genrw.load(ADD), dims={"n": 3})
+    for program in (ADD, genrw.load(ADD)):
+        with pytest.raises(genrw.GenrwError, match="the schedule is 'algo=flat'"):
+            genrw.lower(program, schedule="algo=flat")
+
+
 def test_arrays_may_lie_in_any_layout() -> None:
     add = genrw.compile(ADD)
     spread = np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2]
@@ -167,6 +186,11 @@ def test_results_come_in_order() -> None:
         ((X, X), {}, r"shape \[2, 3\], not \[3\]"),
         ((X, Y.astype(np.float64)), {}, "is float64, not float"),
         ((X, "text"), {}, "input `y` is"),
+        ((X, [[1.0], [2.0, 3.0]]), {}, "input `y` is no array"),
+        ((X, Y.astype(Y.dtype.newbyteorder())), {}, "input `y`'s elements are in the other order"),
+        ((X, Y), {"threads": 0}, "`threads` is 0"),
+        ((X, Y), {"threads": "two"}, "`threads` is 'two'"),
+        ((X, Y), {"order": -1}, "`order` is -1"),
     ],
 )
 def test_wrong_arguments(arrays: tuple[Any, ...], named: dict[str, Any], said: str) -> None:
