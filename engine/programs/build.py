@@ -15,12 +15,16 @@ from genrw.engine.library.infer import TypeProblem, check_arity, environment, in
 from genrw.engine.library.library import Library, Operator
 from genrw.engine.programs.build_main import build_main, is_main
 from genrw.engine.programs.calls import called_modules, check_calls
+from genrw.engine.programs.headers import check_results, check_space
 from genrw.engine.programs.space import space_record
 from genrw.grammar import gen_tree as tree
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.parsing import show_number
 from genrw.grammar.rw_tree import AttributeDecl
 from genrw.grammar.source import Span
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+"""What results, parameters and words are called."""
 
 _HEADER = {
     "stage": "a name",
@@ -105,6 +109,9 @@ def build_module(
         outputs=header.get("outputs", {}),
         span=module.span,
     )
+    if not fragment:
+        check_results(module, made, library)
+        check_space(module, made, library)
     if arrangement and made.space is not None:
         _check_arrangement(module, {**arrangement, "space": space_record(made, library)}, library)
     return made
@@ -179,10 +186,15 @@ def _is_of_kind(name: str, value: Any) -> bool:
         fine = isinstance(value, tuple) and all(type(v) is int for v in value)
         return fine and all(0 <= v < 2**48 for v in value)
     if name == "results":
-        return isinstance(value, tuple) and all(isinstance(v, str) for v in value)
+        return isinstance(value, tuple) and all(map(_is_name, value))
     if name in ("schedule", "outputs"):
-        return isinstance(value, dict) and (name == "schedule" or all(isinstance(v, str) for v in value.values()))
+        return isinstance(value, dict) and (name == "schedule" or all(map(_is_name, value.values())))
     return isinstance(value, str)
+
+
+def _is_name(value: Any) -> bool:
+    """Can a result be called so? Results are saved in files of their names."""
+    return isinstance(value, str) and NAME.fullmatch(value) is not None
 
 
 def _schedule_problem(schedule: Mapping[str, Any], library: Library) -> str | None:

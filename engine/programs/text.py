@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from genrw.engine.ir.interner import Interner
 from genrw.engine.ir.nodes import Main, Module, Node, Unit
 from genrw.engine.ir.types import Type
 from genrw.engine.library.library import Library, Operator
-from genrw.engine.programs.build import complete
+from genrw.engine.programs.build import NAME, complete
 from genrw.grammar import gen_tree as tree
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.gen import print_gen, print_instruction
@@ -87,13 +86,10 @@ def _header(module: Module, shown: tuple[str, ...]) -> list[tree.Attribute]:
     return [tree.Attribute(k, v) for k, v in values.items()]
 
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
-
-
 def written_value(value: Any) -> tree.Value:
     """An attribute's value as syntax: strings that are names stand bare."""
     if isinstance(value, str):
-        return tree.Word(value) if _WORD.fullmatch(value) else value
+        return tree.Word(value) if NAME.fullmatch(value) else value
     if isinstance(value, tuple):
         return tuple(written_value(v) for v in value)
     result: tree.Value = value

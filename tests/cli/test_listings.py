@@ -95,3 +95,50 @@ def test_a_default_that_the_operands_do_not_have(genrw: Command) -> None:
         "<stdin>:5:5: error: `gridwise_reduce` has no `axes` of its own here: no trailing axes hold 256" in result.err
     )
     assert "  help: " in result.err
+
+
+TWO = "x = @param:x -> {64, 100}\ns = reduce_sum[axes={1}](x)\ny = sub(x, s)\nz = exp(y)\n@return(y, z)\n"
+
+
+@pytest.mark.parametrize(
+    ("stage", "written", "instead", "message"),
+    [
+        (
+            "gridwise",
+            "{64, 100}, axes",
+            "{64, 10}, axes",
+            "runs over the rows of {64, 100} along {1}, not over the rows",
+        ),
+        ("gridwise", ", axes={1}", "", "runs over the rows of {64, 100} along {1}, not over {64, 100}"),
+        ("schedule", "{64, 100}, axes", "{100, 64}, axes", "not over the rows of {100, 64} along {1}"),
+        ("final", "{z_output=y", "{out=y", "the program writes no parameter `out`"),
+        ("final", "{z_output=y", "{x=y", "the program writes no parameter `x`"),
+        ("gridwise", "{z_output=y", '{z_output="../y"', "the header's `outputs` is a map of names"),
+    ],
+)
+def test_a_header_says_what_its_program_does(
+    genrw: Command, stage: str, written: str, instead: str, message: str
+) -> None:
+    lowered = genrw("lower", "-", "--stage", stage, stdin=TWO).out
+    assert genrw("lower", "-", stdin=lowered).status == 0
+    header, rest = lowered.split("\n", 1)
+    assert written in header
+    result = genrw("lower", "-", stdin=header.replace(written, instead) + "\n" + rest)
+    assert (result.status, result.out) == (2, "")
+    assert message in result.err
+    assert result.err.startswith("<stdin>:1:")
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("{a}", "the program returns 2 results, and its header names 1"),
+        ("{a, b, c}", "the program returns 2 results, and its header names 3"),
+        ('{a, "../b"}', "the header's `results` is a list of names"),
+    ],
+)
+def test_results_that_a_header_names(genrw: Command, tmp_path: Path, names: str, message: str) -> None:
+    text = f"@module main [results={names}]\n{TWO}"
+    result = genrw("run", "-", "--save", tmp_path / "saved", stdin=text)
+    assert (result.status, result.out) == (2, "")
+    assert message in result.err
