@@ -141,15 +141,26 @@ class RwBuilder(ExprBuilder):
         return self.names(c)
 
     def target(self, c: list[Any]) -> Draft:
-        name, base, *values = c
-        return Draft(TargetDecl, name.value, name, {"base": base and base.value, "values": tuple(values)})
+        name, base, *said = c
+        values = tuple(item for item in said if isinstance(item, tuple))
+        requires = tuple(item for item in said if isinstance(item, Requirement))
+        fields = {"base": base and base.value, "values": values, "requires": requires}
+        return Draft(TargetDecl, name.value, name, fields)
 
     def instruction(self, c: list[Any]) -> Draft:
         name, *values = c
+        wrong = next((item for item in values if isinstance(item, Requirement)), None)
+        if wrong is not None:
+            raise error("an instruction requires nothing", wrong.span, "leave it out")
         return Draft(InstructionDecl, name.value, name, {"values": tuple(values)})
 
-    def setting(self, c: list[Any]) -> tuple[str, Expr]:
-        return c[0].value, c[1]
+    def setting(self, c: list[Any]) -> tuple[str, Expr] | Requirement:
+        name, value, message = c
+        if message is None:
+            return name.value, value
+        if name.type != "REQUIRES":
+            raise error("a text follows the value", self.span(message, message), "write one value behind a name")
+        return Requirement(value, string(self.source, message), self.span(name, message))
 
     # ---- clauses
 

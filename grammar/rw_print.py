@@ -83,9 +83,9 @@ def _lines(declaration: Declaration) -> Iterable[str]:
             return _monoid(declaration)
         case ImportDecl():
             return _import(declaration)
-        case TargetDecl(name, base, values):
+        case TargetDecl(name, base, values, requires):
             head = f"target {name}" + (f" : {base}" if base else "")
-            return [head, *_settings(values)]
+            return [head, *_settings(values), *_requirements(requires)]
         case InstructionDecl(name, values):
             return [f"instruction {name}", *_settings(values)]
         case LetDecl(name, parameters, body):

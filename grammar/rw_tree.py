@@ -230,10 +230,11 @@ class MonoidDecl(Declared):
 
 @dataclass(frozen=True)
 class TargetDecl(Declared):
-    """A GPU or CPU: named values, some inherited from `base`."""
+    """A GPU or CPU: named values, some inherited from `base`. It and those that are based on it keep what is required."""
 
     base: str | None
     values: tuple[tuple[str, Expr], ...]
+    requires: tuple[Requirement, ...] = ()
 
 
 @dataclass(frozen=True)

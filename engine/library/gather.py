@@ -12,13 +12,13 @@ from genrw.engine.library.constants import CONSTANTS, constant_operators, spelle
 from genrw.engine.library.definitions import Derived, TermFunctions, definition_rules
 from genrw.engine.library.example_scope import ExampleScope
 from genrw.engine.library.instructions import Instruction, instruction_functions, instruction_problems
-from genrw.engine.library.library import DEFAULT, NOWHERE, ROLES, ExpressionScope, Library, Operator, Target
+from genrw.engine.library.library import NOWHERE, ROLES, ExpressionScope, Library, Operator
 from genrw.engine.library.monoids import monoid_functions, with_field
 from genrw.engine.library.rows import with_variables_apart, written_out_rows
 from genrw.engine.library.signs import operators_of_signs, with_operators
+from genrw.engine.library.targets import settings, targets_of
 from genrw.engine.library.variants import nodes
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
-from genrw.grammar.expr_tree import Expr
 from genrw.grammar.rw_tree import (
     ClassDecl,
     ContextDecl,
@@ -155,7 +155,7 @@ class _Gatherer:
             operators={op.name: op for op in operators if op.decl.family is None},
             families=tuple(op for op in operators if op.decl.family is not None),
             monoids=monoids,
-            targets=self._targets(scope),
+            targets=targets_of(self._of(TargetDecl), scope, self.problems),
             instructions=instructions,
             scope=scope,
             classes={},
@@ -221,49 +221,16 @@ class _Gatherer:
             for dialect, imports in self.dialects.items()
         }
 
-    def _targets(self, scope: ExpressionScope) -> dict[str, Target]:
-        decls: dict[str, TargetDecl] = self._of(TargetDecl)
-        targets: dict[str, Target] = {}
-
-        def resolve(decl: TargetDecl, below: tuple[str, ...]) -> dict[str, Expr]:
-            if decl.base is None:
-                return dict(decl.values)
-            if decl.base not in decls or decl.base in below:
-                why = "is its own ancestor" if decl.base in below else "is not declared"
-                self.problems.append(Diagnostic(f"the base target `{decl.base}` {why}", decl.name_span))
-                return dict(decl.values)
-            return resolve(decls[decl.base], (*below, decl.base)) | dict(decl.values)
-
-        bases = {decl.name for decl in decls.values() if "abstract" in dict(decl.values)}
-        for decl in decls.values():
-            values = resolve(decl, (decl.name,))
-            values.pop(DEFAULT, None)
-            if decl.name not in bases:
-                targets[decl.name] = Target(
-                    decl.name, self._settings(decl.name, values, scope), DEFAULT in dict(decl.values)
-                )
-        return targets
-
     def _instructions(self, scope: ExpressionScope) -> dict[str, Instruction]:
         decls: dict[str, InstructionDecl] = self._of(InstructionDecl)
         made: dict[str, Instruction] = {}
         for name, decl in decls.items():
-            values = self._settings(name, dict(decl.values), scope)
+            values = settings(name, dict(decl.values), scope, self.problems)
             problems = [*instruction_problems(decl, values)]
             self.problems += problems
             if not problems:
                 made[name] = Instruction(decl, values)
         return made
-
-    def _settings(self, name: str, values: Mapping[str, Expr], scope: ExpressionScope) -> dict[str, Any]:
-        """Settings evaluated, each of which may name those before it."""
-        names: dict[str, Any] = {"name": name}
-        for key, expr in values.items():
-            try:
-                names[key] = scope.compile(expr)(names)
-            except GenrwError as problem:
-                self.problems += (p for p in problem.diagnostics if p not in self.problems)
-        return names
 
     def _class(self, decl: ClassDecl, library: Library) -> frozenset[str]:
         members: set[str] = set()

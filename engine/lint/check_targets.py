@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from genrw.engine.language.expr_walk import did_you_mean, member_uses
-from genrw.engine.library.library import DEFAULT, Library
+from genrw.engine.language.expr_walk import did_you_mean, free_names, member_uses
+from genrw.engine.library.library import Library
+from genrw.engine.library.targets import MARKS, base_chain, shown_value
 from genrw.engine.lint.walks import expressions
 from genrw.grammar.diagnostics import Diagnostic
 from genrw.grammar.rw_tree import TargetDecl
 from genrw.grammar.source import Span
 
-_MARKS = ("abstract", DEFAULT)
-"""What a declaration says of the target among others, and not of its machine."""
 _COMPILED_FOR = "arch"
 """What compilers ask of a target that is called otherwise than they call it; no rule reads it."""
 
@@ -32,6 +31,7 @@ def _target(library: Library, decl: TargetDecl) -> Iterator[Diagnostic]:
     others = [t for t in library.targets.values() if t.name != decl.name]
     if target is None or not others:
         return
+    yield from _requirements(decl, {"name", *(name for t in library.targets.values() for name in t.values)})
     places = {name: value.span for name, value in _inherited(library, decl)}
     own = dict(decl.values)  # What a base has that is unknown is told of there.
     known = {_COMPILED_FOR, *(name for t in others for name in t.values)}
@@ -43,19 +43,40 @@ def _target(library: Library, decl: TargetDecl) -> Iterator[Diagnostic]:
             theirs = [t.values[name] for t in others if name in t.values]
             yield from _value(name, target.values[name], theirs, span)
             yield from _instructions(library, target.values[name], theirs, span)
+    missing = set.intersection(*(_bases(library, t.name) for t in others)) - _bases(library, decl.name)
+    for base in sorted(missing):
+        remedy = f"write target {decl.name} : {base}" if decl.base is None else f"base `{decl.base}` on it"
+        yield Diagnostic(
+            f"every other target is based on `{base}`, which says what their values keep", decl.name_span, remedy
+        )
     for name in sorted(set.intersection(*(set(t.values) for t in others)) - set(target.values)):
-        shown = ", ".join(dict.fromkeys(_shown(t.values[name]) for t in others))
+        shown = ", ".join(dict.fromkeys(shown_value(t.values[name]) for t in others))
         message = f"`{decl.name}` has no `{name}`, which every other target has"
         yield Diagnostic(message, decl.name_span, f"write {name} …; others have {shown}")
 
 
+def _requirements(decl: TargetDecl, known: Collection[str]) -> Iterator[Diagnostic]:
+    """What is asked for that no target has: nothing would be required of any."""
+    for requirement in decl.requires:
+        for name in sorted(free_names(requirement.condition) - set(known)):
+            remedy = did_you_mean(name, known) or "remove the line"
+            yield Diagnostic(f"no target has a `{name}`", requirement.condition.span, remedy)
+
+
+def _bases(library: Library, name: str) -> set[str]:
+    """A target and all that it is based on."""
+    decls = _declared(library)
+    return {d.name for d in base_chain(decls[name], decls)}
+
+
+def _declared(library: Library) -> dict[str, TargetDecl]:
+    return {d.name: d for file in library.files for d in file.declarations if isinstance(d, TargetDecl)}
+
+
 def _inherited(library: Library, decl: TargetDecl) -> list[tuple[str, Any]]:
     """The values of a target and of its bases, its own last."""
-    decls = {d.name: d for file in library.files for d in file.declarations if isinstance(d, TargetDecl)}
-    chain = [decl]
-    while chain[-1].base in decls and decls[chain[-1].base or ""] not in chain:
-        chain.append(decls[chain[-1].base or ""])
-    return [(name, value) for d in reversed(chain) for name, value in d.values if name not in _MARKS]
+    chain = base_chain(decl, _declared(library))
+    return [(name, value) for d in reversed(chain) for name, value in d.values if name not in MARKS]
 
 
 def _read(library: Library) -> set[str]:
@@ -68,7 +89,7 @@ def _read(library: Library) -> set[str]:
 def _value(name: str, value: Any, others: Sequence[Any], span: Span) -> Iterator[Diagnostic]:
     if not others:
         return
-    remedy = f"other targets have {', '.join(dict.fromkeys(map(_shown, others)))}"
+    remedy = f"other targets have {', '.join(dict.fromkeys(map(shown_value, others)))}"
     kinds = dict.fromkeys(map(_kind, others))
     if not _fits(_kind(value), kinds):
         yield Diagnostic(f"`{name}` is {' or '.join(kinds)}, not {_kind(value)}", span, remedy)
@@ -122,9 +143,3 @@ def _numbers(value: Any) -> list[float]:
 
 def _texts(value: Any) -> list[str]:
     return [part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, str)]
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(_shown, value))}]"
-    return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)

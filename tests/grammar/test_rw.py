@@ -10,6 +10,7 @@ from genrw import rules
 from genrw.grammar.expr_tree import Binary, Call, Compare, Const, ListExpr, Member, Name
 from genrw.grammar.gen_tree import Attribute, MapValue, TypeNode, Word
 from genrw.grammar.rw import parse_rw, print_rw
+from genrw.grammar.rw_print import print_declaration
 from genrw.grammar.rw_tree import (
     AttributePattern,
     ContextDecl,
@@ -295,3 +296,11 @@ def test_monoid_fields() -> None:
     assert isinstance(found, MonoidDecl)
     assert found.identity == (FieldExpr(None, Const(0)),)
     assert found.element == (FieldExpr("value", Name("x")), FieldExpr("index", Name("k")))
+
+
+def test_what_a_target_requires() -> None:
+    target = only('target t : base a 1 requires is_pow2(a) and a > 0 "a is odd" b 2')
+    assert isinstance(target, TargetDecl)
+    assert [name for name, _ in target.values] == ["a", "b"]
+    assert [r.message for r in target.requires] == ["a is odd"]
+    assert only(print_declaration(target)) == target

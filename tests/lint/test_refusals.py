@@ -227,6 +227,33 @@ REFUSED = {
         "`all_of` calls `total`",
     ),
     "a name that nothing reads": (TARGET.format("compute_unit 80"), "80", "no other target has a `compute_unit`"),
+    "waves that are no power of two": (
+        TARGET.format("wave_size 48"),
+        "48",
+        "are a power of two, and `wave_size` is 48",
+    ),
+    "workgroups of parts of waves": (
+        TARGET.format("block_sizes [96, 100]"),
+        "[96, 100]",
+        "a workgroup has whole waves",
+    ),
+    "accesses of three bytes": (TARGET.format("vector_bytes 3"), "3", "takes a power of two bytes"),
+    "a device that there is not": (TARGET.format('device "vulkan"'), '"vulkan"', "a device is hip, cuda or host"),
+    "a value given twice": (TARGET.format("flat_steps 1\n  flat_steps 2"), "2", "`flat_steps` is given twice"),
+    "a base that may be one": (TARGET.format("abstract 3"), "3", "`abstract` is true, or not said"),
+    "a second default": (TARGET.format("default true"), "true", "`gfx942` is the target of programs that name none"),
+    "a requirement of its own": (
+        TARGET.format('compute_units 7\n  requires compute_units % 2 == 0 "units come in pairs"'),
+        "7",
+        "units come in pairs, and `compute_units` is 7",
+    ),
+    "a requirement of what no target has": (
+        TARGET.format('requires wavesize > 1 "waves have lanes"'),
+        "wavesize > 1",
+        "no target has a `wavesize`",
+    ),
+    "a text behind another value": (TARGET.format('flat_steps 1 "step"'), '"step"', "a text follows the value"),
+    "a target that keeps nothing": (BARE, "mine", "every other target is based on `machine`"),
     "a value that is missing": (BARE, "mine", "has no `bandwidth_gbs`"),
 }
 

@@ -1,0 +1,107 @@
+"""Targets of declarations: the values that they have of themselves and of their bases, and what these require."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from genrw.engine.language.expr_walk import free_names
+from genrw.engine.library.library import DEFAULT, ExpressionScope, Target
+from genrw.grammar.diagnostics import Diagnostic, GenrwError
+from genrw.grammar.expr_tree import Const, Expr
+from genrw.grammar.rw_tree import Requirement, TargetDecl
+
+ABSTRACT = "abstract"
+"""The entry of a base that is no target itself."""
+MARKS = (ABSTRACT, DEFAULT)
+"""What a declaration says of the target among others, and not of its machine."""
+
+
+def targets_of(
+    decls: Mapping[str, TargetDecl], scope: ExpressionScope, problems: list[Diagnostic]
+) -> dict[str, Target]:
+    """The targets by name, abstract ones aside. What is wrong with them is added to the problems."""
+    targets: dict[str, Target] = {}
+    for decl in decls.values():
+        chain = base_chain(decl, decls)
+        values = {name: value for one in reversed(chain) for name, value in one.values if name not in MARKS}
+        marks = dict(decl.values)
+        problems += [*_base_problems(decl, decls), *_marks(decl, targets)]
+        if ABSTRACT not in marks:
+            target = Target(decl.name, settings(decl.name, values, scope, problems), DEFAULT in marks)
+            problems += _unmet(chain, target, scope)
+            targets[decl.name] = target
+    return targets
+
+
+def base_chain(decl: TargetDecl, decls: Mapping[str, TargetDecl]) -> list[TargetDecl]:
+    """A target, its base, that one's base and so on."""
+    chain = [decl]
+    while (base := decls.get(chain[-1].base or "")) is not None and base not in chain:
+        chain.append(base)
+    return chain
+
+
+def settings(
+    name: str, values: Mapping[str, Expr], scope: ExpressionScope, problems: list[Diagnostic]
+) -> dict[str, Any]:
+    """Settings evaluated, each of which may name those before it."""
+    names: dict[str, Any] = {"name": name}
+    for key, expr in values.items():
+        try:
+            names[key] = scope.compile(expr)(names)
+        except GenrwError as problem:
+            problems += (p for p in problem.diagnostics if p not in problems)
+    return names
+
+
+def _base_problems(decl: TargetDecl, decls: Mapping[str, TargetDecl]) -> Iterator[Diagnostic]:
+    if decl.base is None:
+        return
+    if decl.base not in decls:
+        yield Diagnostic(f"the base target `{decl.base}` is not declared", decl.name_span)
+    elif decl in base_chain(decls[decl.base], decls):
+        yield Diagnostic(f"the base target `{decl.base}` is its own ancestor", decl.name_span)
+
+
+def _marks(decl: TargetDecl, others: Mapping[str, Target]) -> Iterator[Diagnostic]:
+    """Entries that stand twice, marks that say anything, and a second target of programs that name none."""
+    seen: set[str] = set()
+    for name, value in decl.values:
+        if name in seen:
+            yield Diagnostic(f"`{name}` is given twice", value.span, "remove one of them")
+        elif name in MARKS and value != Const(True):
+            yield Diagnostic(f"`{name}` is true, or not said", value.span, f"write {name} true, or remove the line")
+        seen.add(name)
+    first = next((other.name for other in others.values() if other.is_default), None)
+    if DEFAULT in seen and first is not None:
+        span = next(value.span for name, value in decl.values if name == DEFAULT)
+        yield Diagnostic(f"`{first}` is the target of programs that name none", span, "there is one: remove the line")
+
+
+def _unmet(chain: list[TargetDecl], target: Target, scope: ExpressionScope) -> Iterator[Diagnostic]:
+    """What a target's values do not keep of what it and its bases require. Of a value that it lacks nothing is required."""
+    for requirement in (r for decl in chain for r in decl.requires):
+        asked = free_names(requirement.condition)
+        if not asked <= target.values.keys():
+            continue
+        try:
+            if scope.compile(requirement.condition)(target.values) is not True:
+                yield _told(chain[0], requirement, asked, target)
+        except GenrwError as problem:
+            yield from problem.diagnostics
+
+
+def _told(decl: TargetDecl, requirement: Requirement, asked: Collection[str], target: Target) -> Diagnostic:
+    """Told at the first of the target's own values that is asked for, else at its name."""
+    span = next((value.span for name, value in decl.values if name in asked), decl.name_span)
+    shown = ", ".join(f"`{name}` is {shown_value(target.values[name])}" for name in sorted(asked))
+    remedy = f"`{requirement.condition.span.text}` has to hold"
+    return Diagnostic(f"{requirement.message}, and {shown}", span, remedy)
+
+
+def shown_value(value: Any) -> str:
+    """A value as a declaration has it."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(shown_value, value))}]"
+    return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
