@@ -112,6 +112,9 @@ class DeclarationChecks:
         if op.role is None and not isinstance(op.result, Call):
             message = f"`{op.name}` works on elements, of tensors and of lanes, and has no role that says so"
             yield Diagnostic(message, op.name_span, "write role pointwise, or a result such as tensor(T, x.lens)")
+        elif not op.operands and (op.role == "pointwise" or not isinstance(op.result, Call)):
+            message = f"`{op.name}` works on the elements of its operands, and has none"
+            yield Diagnostic(message, op.name_span, "write an operand, or a number where it would stand")
         if op.role is None:
             return
         if op.role not in ROLES:

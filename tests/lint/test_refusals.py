@@ -57,6 +57,12 @@ REFUSED = {
         "space",
         "`simplify` does not know the space",
     ),
+    "elements of no operand": ("op mine() -> float\n  role pointwise\n  means 7.0\n", "mine", "and has none"),
+    "elements of a type alone": (
+        "op mine[to: dtype]() -> to\n  role pointwise\n  at nowhere\n  means 7.0\n",
+        "mine",
+        "and has none",
+    ),
     "an operator without a role": ("op mine(x: T) -> T where T: real\n  means x + x\n", "mine", "no role"),
     "a meaning that has no C++": (OP.format("means flip(x, [0])"), "flip(x, [0])", "cannot be printed"),
     "a meaning that is a text": (OP.format('means "word"'), '"word"', "cannot be printed"),
