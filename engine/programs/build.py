@@ -58,7 +58,7 @@ def build_file(file: tree.File, library: Library, default_target: str) -> tuple[
     modules: dict[str, tree.Module] = {}
     for module in file.modules:
         if module.name in modules:
-            raise error(f"module `{module.name}` is defined twice", module.span, "rename one of them")
+            raise error(f"module `{module.name}` is defined twice", module.span, _apart(module, modules[module.name]))
         modules[module.name] = module
     called = {name for module in file.modules for name, _ in called_modules(module)}
 
@@ -70,6 +70,12 @@ def build_file(file: tree.File, library: Library, default_target: str) -> tuple[
         for name, module in modules.items()
         if name not in called
     )
+
+
+def _apart(module: tree.Module, other: tree.Module) -> str:
+    """What to do about two modules of one name: a listing of all stages has each once for a stage."""
+    stages = [next((a.value for a in m.attributes if a.name == "stage"), None) for m in (other, module)]
+    return "keep the modules of one stage" if stages[0] != stages[1] else "rename one of them"
 
 
 def build_module(

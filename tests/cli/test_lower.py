@@ -150,3 +150,10 @@ def test_comments_of_a_program_stay_comments_in_its_kernel(genrw: Command) -> No
     text = "x = @param:x -> float{4} # \\\ny = exp(x) // \\\\\n@return(y) # \\"
     result = genrw("emit", "-", stdin=text)
     assert not [line for line in result.out.splitlines() if line.startswith("//") and line.endswith("\\")]
+
+
+def test_of_a_listing_of_all_stages_one_is_kept(genrw: Command, softmax: Path) -> None:
+    listing = genrw("lower", softmax, "--stage", "all").out
+    result = genrw("lower", "-", stdin=listing)
+    assert result.status == 2
+    assert "help: keep the modules of one stage" in result.err

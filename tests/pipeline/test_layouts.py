@@ -125,6 +125,15 @@ def test_a_rule_of_one_line_opens_an_arrangement(tmp_path: Path) -> None:
             "lanes=16, vector=1, share=4, abreast=4, lane_stride=16",
             "lanes that share rows have a vector of these, not 4",
         ),
+        ("lanes=512, vector=1, share=1", "256 lanes of a workgroup are no whole number of rows of 512"),
+        (
+            "lanes=0, vector=1, share=1",
+            "a kernel has at least one of lanes, elements, steps and workgroups",
+        ),
+        (
+            "lanes=256, vector=1, share=1, abreast=0",
+            "a kernel has at least one of lanes, elements, steps and workgroups",
+        ),
     ],
 )
 def test_what_is_no_arrangement_is_refused(tmp_path: Path, numbers: str, message: str) -> None:
@@ -151,7 +160,7 @@ copy = copy(y, z)
             "lanes=16, vector=1, share=1, lane_stride=3",
             "lanes that share rows side by side stand 256 / 16 apart, not 3",
         ),
-        ("lanes=48, vector=1, share=1", "the lanes of a row are a power of two, or the whole workgroup, not 48"),
+        ("lanes=48, vector=1, share=1", "the lanes of a row are a power of two, or a workgroup of whole waves, not 48"),
     ],
 )
 def test_a_header_that_is_no_arrangement_is_refused(numbers: str, message: str) -> None:
@@ -161,6 +170,13 @@ def test_a_header_that_is_no_arrangement_is_refused(numbers: str, message: str) 
     assert told.message == message
     assert told.span is not None
     assert told.span.text.startswith("{algo=own")
+
+
+def test_a_workgroup_of_parts_of_waves_is_refused() -> None:
+    """Its kernel would not compile: lanes meet in waves, and in parts of these that are powers of two."""
+    listing = LISTING.format(numbers="lanes=48, vector=1, share=1").replace("block_size=256", "block_size=48")
+    with pytest.raises(GenrwError, match="or a workgroup of whole waves, not 48"):
+        genrw.load(listing)
 
 
 def test_a_header_of_an_arrangement_is_taken() -> None:
