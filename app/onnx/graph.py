@@ -93,6 +93,7 @@ class _Importer(ImportHost):
         self.kept: list[Node] = []
         self.names: set[str] = set()
         self.own: dict[str, str] = {}
+        self.usual: frozenset[str] = frozenset()
         self.arrays: dict[str, Values] = {}
         self.problems: list[Diagnostic] = []
 
@@ -130,6 +131,7 @@ class _Importer(ImportHost):
         arrays = {name: array for name, array in self.arrays.items() if name in files}
         inputs = {p.attribute("name"): self.inputs[id(p)] for p in parameters if id(p) in self.inputs}
         unused = frozenset(n for name in {*self.inputs.values()} - {*inputs.values()} for n in (name, self.own[name]))
+        unused |= self.usual & self.values.keys()
         return Imported(Module("main", root, parameters), arrays, inputs, unused)
 
     # ---- what the graph is given
@@ -137,6 +139,8 @@ class _Importer(ImportHost):
     def _parameters(self, scope: dict[str, Node | None]) -> None:
         constants = {tensor.name for tensor in self.graph.initializer}
         given = [value for value in self.graph.input if value.name not in constants]
+        # The constants of other inputs are what these are where nobody gives them.
+        self.usual = frozenset(value.name for value in self.graph.input) & constants
         # A name that a program may have stays that of its own input, whatever the others become.
         self.own = names = {v.name: self._name(v.name) for v in sorted(given, key=lambda v: _clean(v.name) != v.name)}
         graph_names = {own: name for name, own in names.items()}
@@ -155,7 +159,7 @@ class _Importer(ImportHost):
     def _check_names(self, inputs: Sequence[onnx.ValueInfoProto]) -> None:
         """Adds a problem for each length and array that is given for nothing of the graph."""
         names = [value.name for value in inputs]
-        for name in sorted(self.values.keys() - {*names}):
+        for name in sorted(self.values.keys() - {*names, *self.usual}):
             remedy = f"its inputs are {', '.join(names)}" if names else "it has no inputs"
             self.problems.append(Diagnostic(f"the model has no input `{name}`", remedy=remedy))
         dims = [(v.name, axis, d) for v in inputs for axis, d in enumerate(v.type.tensor_type.shape.dim)]
@@ -203,13 +207,22 @@ class _Importer(ImportHost):
 
     def _tensor(self, tensor: onnx.TensorProto, name: str) -> Node | None:
         try:
-            self.dtype(tensor.data_type)
-            return self._known_node(numpy_helper.to_array(tensor), name)
+            type_ = Type("tensor", self.dtype(tensor.data_type), tuple(tensor.dims))
+            return self._known_node(self._array(tensor, type_), name)
         except Unfit as problem:
             self.problems.append(Diagnostic(f"the constant `{name}`: {problem}"))
         except Exception as problem:  # onnx raises whatever damaged data brings up
             self.problems.append(Diagnostic(f"the constant `{name}` is damaged: {str(problem).splitlines()[0]}"))
         return None
+
+    def _array(self, tensor: onnx.TensorProto, type_: Type) -> Values:
+        """What a constant holds; that of an input, what is given for it."""
+        if tensor.name not in self.usual & self.values.keys():
+            return numpy_helper.to_array(tensor)
+        array = of_type(np.asarray(self.values[tensor.name]), type_)
+        if isinstance(array, str):
+            raise Unfit(f"the array given for it holds {array}, not {type_text(type_)}")
+        return array
 
     def _known_node(self, array: Values, name: str | None) -> Node:
         """A constant: written out where it is short, else a parameter with a file."""

@@ -275,6 +275,43 @@ def test_a_value_that_shapes_depend_on_is_named_as_in_the_graph(genrw: Command, 
     assert "float{5}" in result.out
 
 
+@pytest.mark.parametrize("length", [2, 300])
+def test_a_constant_of_an_input_is_what_nobody_gives(genrw: Command, tmp_path: Path, length: int) -> None:
+    nodes = [helper.make_node("Add", ["x", "b"], ["y"])]
+    inputs = [value("x", [length]), value("b", [length])]
+    path = saved(tmp_path, model(nodes, inputs, [value("y", [length])], {"b": np.zeros(length, np.float32)}))
+    for name, array in (("x", np.ones(length, np.float32)), ("b", np.full(length, 7, np.float32)), ("d", np.ones(3))):
+        np.save(tmp_path / f"{name}.npy", array)
+    x = ("--input", f"x={tmp_path / 'x.npy'}")
+    assert "  1 1" in genrw("run", path, *x).out
+    result = genrw("run", path, *x, "--input", f"b={tmp_path / 'b.npy'}", "--check")
+    assert (result.status, result.err) == (0, "")
+    assert "  8 8" in result.out
+    assert f"holds double{{3}}, not float{{{length}}}" in refused(genrw, path, "--input", f"b={tmp_path / 'd.npy'}")
+
+
+@pytest.mark.parametrize(
+    ("pads", "want"),
+    [
+        ([-1, 2], [1, 2, 3, 4, 1, 2]),
+        ([2, -1], [2, 3, 0, 1, 2, 3]),
+        ([-3, 3], [3, 4, 3, 4, 3]),
+        ([3, -3], [1, 0, 1, 0, 1]),
+    ],
+)
+def test_what_is_cropped_is_no_part_of_what_stands_around(tmp_path: Path, pads: list[int], want: list[int]) -> None:
+    nodes = [helper.make_node("Pad", ["x", "pads"], ["y"], mode="wrap")]
+    proto = model(nodes, [value("x", [5])], [value("y", [len(want)])], {"pads": np.int64(pads)})
+    loaded = package.load(saved(tmp_path, proto))
+    assert loaded.run({"x": np.arange(5, dtype=np.float32)}, "interpret")["y"].tolist() == want
+
+
+def test_nothing_stands_around_nothing(genrw: Command, tmp_path: Path) -> None:
+    nodes = [helper.make_node("Pad", ["x", "pads"], ["y"], mode="wrap")]
+    proto = model(nodes, [value("x", [5])], [value("y", [3])], {"pads": np.int64([-5, 3])})
+    assert "nothing is left of it that could stand around it" in refused(genrw, saved(tmp_path, proto))
+
+
 def test_short_constants_are_written_out(genrw: Command, tmp_path: Path) -> None:
     nodes = [helper.make_node("Add", ["x", "b"], ["y"])]
     onnx.save(model(nodes, [value("x", [2])], [value("y", [2])], {"b": np.float32([1, 2])}), tmp_path / "m.onnx")
