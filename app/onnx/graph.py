@@ -16,7 +16,7 @@ from genrw.engine.importing.importer import Translator
 from genrw.engine.importing.scope import ImportHost, InnerGraph, Unfit, Use
 from genrw.engine.interpret.evaluate import Evaluator
 from genrw.engine.ir.dtypes import dtype_name, numpy_dtype
-from genrw.engine.ir.nodes import Attributes, Module, Node, walk
+from genrw.engine.ir.nodes import Attributes, Module, Node, distinct_names, walk
 from genrw.engine.ir.types import EFFECT, Type
 from genrw.engine.language.arrays import Values, stored
 from genrw.engine.library.context import EMPTY
@@ -117,6 +117,8 @@ class _Importer(ImportHost):
     def _whole(self, scope: Mapping[str, Node | None]) -> Imported:
         """The program of the graph's outputs, its parameters in the order in which the graph names them."""
         results = [value for o in self.graph.output if (value := scope[o.name]) is not None]
+        # A result may be a value of another name: an input, or what a graph within the graph gives.
+        names = distinct_names(_clean(o.name) for o in self.graph.output if scope[o.name] is not None)
         root = Node(self.library.boundary("result").name, (), tuple(results), EFFECT)
         found = [n for n in walk(root) if n.op == self.library.boundary("input").name]
         # Who gives arrays in the graph's order gives one for each of its inputs.
@@ -132,7 +134,7 @@ class _Importer(ImportHost):
         inputs = {p.attribute("name"): self.inputs[id(p)] for p in parameters if id(p) in self.inputs}
         unused = frozenset(n for name in {*self.inputs.values()} - {*inputs.values()} for n in (name, self.own[name]))
         unused |= self.usual & self.values.keys()
-        return Imported(Module("main", root, parameters), arrays, inputs, unused)
+        return Imported(Module("main", root, parameters, results=names), arrays, inputs, unused)
 
     # ---- what the graph is given
 

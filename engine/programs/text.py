@@ -70,8 +70,9 @@ def value_names(module: Module, library: Library, context: Mapping[str, Any]) ->
 
 def _header(module: Module, shown: tuple[str, ...]) -> list[tree.Attribute]:
     """The header of a stage's output; `shown` are the names in its `@return`."""
+    named = {"results": tuple(map(tree.Word, module.results))} if module.results != shown else {}
     if not module.stage:
-        return []
+        return [tree.Attribute(k, v) for k, v in named.items() if module.results]
     values: dict[str, Any] = {"stage": tree.Word(module.stage), "target": tree.Word(module.target)}
     if module.schedule:
         values["schedule"] = tree.MapValue(tuple((k, written_value(v)) for k, v in module.schedule.items()))
@@ -79,8 +80,8 @@ def _header(module: Module, shown: tuple[str, ...]) -> list[tree.Attribute]:
         values["space"] = module.space
     if module.axes:
         values["axes"] = module.axes
-    if not module.outputs and module.results != shown:
-        values["results"] = tuple(tree.Word(name) for name in module.results)
+    if not module.outputs:
+        values |= named
     if module.outputs:
         values["outputs"] = tree.MapValue(tuple((k, tree.Word(v)) for k, v in module.outputs.items()))
     return [tree.Attribute(k, v) for k, v in values.items()]

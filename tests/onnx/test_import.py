@@ -275,6 +275,24 @@ def test_a_value_that_shapes_depend_on_is_named_as_in_the_graph(genrw: Command, 
     assert "float{5}" in result.out
 
 
+def test_results_are_named_as_in_the_graph(tmp_path: Path) -> None:
+    """Also where one is an input, another result, or a constant."""
+    nodes = [
+        helper.make_node("Identity", ["x"], ["y"]),
+        helper.make_node("Neg", ["x"], ["n"]),
+        helper.make_node("Identity", ["n"], ["out/m"]),
+    ]
+    outputs = [value(name, [2]) for name in ("y", "n", "out/m", "c")]
+    path = saved(tmp_path, model(nodes, [value("x", [2])], outputs, {"c": np.float32([1, 2])}))
+    results = package.load(path).run({"x": np.float32([3, 4])})
+    assert {name: array.tolist() for name, array in results.items()} == {
+        "y": [3, 4],
+        "n": [-3, -4],
+        "out_m": [-3, -4],
+        "c": [1, 2],
+    }
+
+
 @pytest.mark.parametrize("length", [2, 300])
 def test_a_constant_of_an_input_is_what_nobody_gives(genrw: Command, tmp_path: Path, length: int) -> None:
     nodes = [helper.make_node("Add", ["x", "b"], ["y"])]
