@@ -166,7 +166,8 @@ def body_of(graph: FusionGraph, kernel: Kernel, stored: Collection[int]) -> Kern
 def _descend(
     graph: FusionGraph, kernel: Kernel, own: dict[int, int], stored: Collection[int], missing: list[Need]
 ) -> tuple[dict[Need, None], dict[Need, None]]:
-    """Walk down from a kernel's outputs to what it loads: each value once for each place where it is needed."""
+    """Walk down from a kernel's outputs to what it loads: each value once for each place where it is needed. What is kept apart
+    it makes to store that and nothing else."""
     given, below = graph.given, graph.below_in(kernel.space)
     stack: list[Need] = list(own.items())
     seen: set[Need] = set()
@@ -182,7 +183,7 @@ def _descend(
             loaded[need] = None
             continue
         needs = below(need)
-        if needs is None or len(made) >= graph.costs.values:
+        if needs is None or len(made) >= graph.costs.values or (graph.kept_apart[i] and own.keys() != {i}):
             missing.append(need)
             continue
         made[need] = None

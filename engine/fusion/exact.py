@@ -106,7 +106,16 @@ class _Program:
             self._row(0, *((1, v) for v in folds), (-1, c.used))
         if self.graph.costs.products < inf:
             self._keep_products_apart(c, elements)
+        self._keep_apart(c)
         self._times(c)
+
+    def _keep_apart(self, c: _Candidate) -> None:
+        """What others load is made by a kernel that stores it, and nothing else."""
+        for (i, _), variable in c.made.items():
+            if self.graph.kept_apart[i]:
+                self._row(0, *((1, v) for o, v in c.outputs.items() if o == i), (-1, variable))
+                for other in (v for o, v in c.outputs.items() if o != i):
+                    self._row(-1, (-1, variable), (-1, other))
 
     def _keep_products_apart(self, c: _Candidate, elements: int) -> None:
         """Beside a product a kernel has no more folds than there may be, and stores none of its space's own elements."""

@@ -57,7 +57,7 @@ class PlanCosts:
 
 class FusionGraph:
     """Values are numbered, operands before users. Those that a kernel cannot make but only read are `given`,
-    those that it makes at places of its own only, and others load, `kept_apart`.
+    those that a kernel makes at places of its own and stores, and nothing else, `kept_apart`.
 
     Places are numbered too: a lane's own element, its row, its own element stored in another order, and from 3 on those to
     which an operation at a place takes an operand. `roots` says of each which of the first two it was reached from, or that

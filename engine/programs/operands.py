@@ -34,14 +34,15 @@ def _scatters(node: Node, library: Library) -> bool:
     return merged(*layout)[-1][1] != 1
 
 
-def order_of_axes(node: Node, library: Library) -> Layout | None:
-    """Lengths and strides in the operand of an operator that says how it orders its axes."""
+def order_of_axes(node: Node, library: Library, in_memory: Node | None = None) -> Layout | None:
+    """Lengths and strides in the operand of an operator that says how it orders its axes, or in a parameter of the operand's shape."""
     parts = library.operator(node.op).decl.role_parts
     if len(parts) < 3:
         return None
     operand, order = node.operands[library.part(node.op, 0)], node.attribute(parts[2])
-    packed = packed_strides(operand.type.lens)
-    return tuple(operand.type.lens[d] for d in order), tuple(packed[d] for d in order)
+    lens = operand.type.lens
+    strides = packed_strides(lens) if in_memory is None or in_memory.type.lens != lens else in_memory.type.layout
+    return tuple(lens[d] for d in order), tuple(strides[d] for d in order)
 
 
 def laid_out(module: Module, library: Library) -> list[tuple[Node, Layout]]:
@@ -54,15 +55,15 @@ def stored(node: Node) -> Node:
     return node.operands[0] if node.type.sort == "effect" and node.operands else node
 
 
-def read_beneath(node: Node, library: Library) -> list[int]:
-    """The bytes of an element of each parameter that a value's elements are computed from one by one; its own without any."""
+def read_beneath(node: Node, library: Library) -> list[Node]:
+    """The parameters that a value's elements are computed from one by one; the value itself without any."""
     found, beneath = [], list(node.operands)
     for below in beneath:
         if below.op == library.boundary("input").name and 2 * below.type.elements >= node.type.elements:
-            found.append(itemsize(below.type.dtype))
+            found.append(below)
         elif library.role(below.op) == "pointwise":
             beneath += [operand for operand in below.operands if operand not in beneath]
-    return found or [itemsize(node.type.dtype)]
+    return found or [node]
 
 
 # ---- operands of a space

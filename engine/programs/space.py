@@ -434,7 +434,7 @@ def _tiling(module: Module, lens: tuple[int, ...], library: Library) -> Tiling |
     the result lie across: the more lie together, the better, and the fewer axes are taken together for it. None without any."""
     nodes = laid_out(module, library)
     whole = [(node, layout) for node, layout in nodes if node.type.elements == prod(lens)]
-    operands = [_Operand(*layout, item) for node, layout in whole for item in read_beneath(node, library)]
+    operands = [_operand_of(node, read, library) for node, _ in whole for read in read_beneath(node, library)]
     parts = [layout for node, layout in nodes if node.type.elements != prod(lens)]
     shapes = [layout for _, layout in whole] or [(lens, strides) for made, strides in parts if len(made) == len(lens)]
     found = []
@@ -448,6 +448,12 @@ def _tiling(module: Module, lens: tuple[int, ...], library: Library) -> Tiling |
         accesses = lines + sectors + prod(lens) // min(sides[3], 64)
         found.append((accesses, sides[1], sides[3], Tiling(sides, min(runs, default=0), lines, sectors)))
     return min(found, key=lambda each: (*each[:3], each[3].sides), default=(0, 0, 0, None))[3]
+
+
+def _operand_of(node: Node, read: Node, library: Library) -> _Operand:
+    """How the elements of an operator that orders axes lie in what it reads."""
+    lens, strides = order_of_axes(node, library, read) or (node.type.lens, node.type.layout)
+    return _Operand(lens, strides, itemsize(read.type.dtype))
 
 
 def _tiled_part(

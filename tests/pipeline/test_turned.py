@@ -75,3 +75,22 @@ def test_elements_that_part_are_left_to_another_kernel() -> None:
     """Each would be stored by a transaction of its own."""
     text = TURNED_ROWS.format(n=1024).replace("{0, 2, 1, 3}", "{0, 1, 3, 2}")
     assert len(load(text, "sm_90").lower("fuse").modules) == 2
+
+
+TURNED_OPERANDS = """
+x = @param:x -> half{32, 64, 64, 96}
+y = @param:y -> half{32, 64, 64, 96}, {1, 196608, 32, 2048}
+z = @param:z -> half{32, 64, 64, 96}, {393216, 6144, 1, 64}
+a = add(x, y)
+b = add(a, z)
+@return(b)
+"""
+
+
+@pytest.mark.parametrize("plan", ["search", "exact"])
+def test_operands_that_are_turned_before_have_a_kernel_each(plan: str) -> None:
+    """No tile turns both: each has tiles of its own, and what takes them reads along their rows."""
+    program = load(TURNED_OPERANDS, "sm_90", plan=plan).lower("fuse")
+    turning = [module for module in program.modules if "exchanged" in [node.op for node in module.nodes]]
+    assert len(turning) == 2
+    assert [[node.op for node in module.root.operands] for module in turning] == [["stored"], ["stored"]]

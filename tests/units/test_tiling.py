@@ -7,7 +7,9 @@ from random import Random
 
 import pytest
 from stages import assert_right, at, found
-from support import schedules
+from support import load, schedules
+
+from genrw.engine.programs.space import space_record, with_space
 
 
 def transposed(*lens: int) -> str:
@@ -212,3 +214,16 @@ def test_turned_operand_at_elements_of_others(use: str, lens: tuple[int, int]) -
     for name, value in (("ROWS + 1", rows + 1), ("COLUMNS + 1", columns + 1), ("COLUMNS + 2", columns + 2)):
         text = text.replace(name, str(value))
     assert_right(text.replace("ROWS", str(rows)).replace("COLUMNS", str(columns)), schedule={"algo": "tile"})
+
+
+def test_gaps_keep_neighbours_of_a_plane_apart() -> None:
+    """Of 16 neighbours that lie together, with gaps behind them, no line has those of two rows of a tile."""
+    text = "x = @param:x -> float{{16, 256, 512}}, {{{0}}}\ny = @param:y -> float{{16, 256, 512}}, {{131072, 1, 256}}\nr = add(x, y)\n@return(r)"
+    packed, apart = (sectors_read(text.format(strides)) for strides in ("1, 16, 4096", "1, 80, 20480"))
+    assert apart - packed == 16 * 256 * 512 / 2
+
+
+def sectors_read(text: str) -> int:
+    program = load(text, target="sm_90")
+    (module,) = program.lower("simplify").modules
+    return int(space_record(with_space(module, program.library), program.library)["sectors"])
