@@ -68,14 +68,12 @@ class Instruction:
 
     def _holds_neighbours(self, part: str) -> bool:
         of_share = self.values[part][1]
-        return self.values["shape"][2] == 1 and len(of_share) > 0 and of_share[-1][0] > 1 and of_share[-1][1] == 1
+        in_order = all(row == prod(d[0] for d in of_share[k + 1 :]) for k, (_, row, _) in enumerate(of_share))
+        return self.values["shape"][2] == 1 and self.held(part) > 1 and in_order
 
     def held(self, part: str) -> int:
         """How many elements of an operand, or of the result, a lane holds."""
-        count = 1
-        for length, *_ in self.values[part][1]:
-            count *= length
-        return count
+        return prod(length for length, *_ in self.values[part][1])
 
 
 def instruction_problems(decl: InstructionDecl, values: Mapping[str, Any]) -> Iterator[Diagnostic]:

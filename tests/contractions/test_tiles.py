@@ -12,7 +12,7 @@ import pytest
 import references
 from breadth import spread
 from cases import Case, whole
-from support import check_host_schedules, load, lower_each, shipped
+from support import check_host_schedules, load, lower_each, schedules, shipped
 from tiled_cases import tiled_convolution, tiled_patches, tiled_product, tiled_schedules
 
 from genrw.codegen.runtime.devices import HostDevice
@@ -224,3 +224,25 @@ def test_sums_through_memory_are_stored_by_all_tiles(m: int, n: int, target: str
         got = lowered.with_modules((module,)).run(inputs, "interpret")["z"]
         np.testing.assert_array_equal(got.astype(float), right, err_msg=str(schedule))
     check_host_schedules(text, drawn[:2], target)
+
+
+THROUGH_MEMORY = {
+    "fma_m32n16_f32": ("sm_90", "float"),
+    "fma_m8n4_f32": ("sm_90", "float"),
+    "mma_m16n8k16_f16": ("sm_90", "half"),
+    "mfma_f32_16x16x4_f32": ("gfx942", "float"),
+    "wmma_f32_16x16x16_f16_gfx11": ("gfx1100", "half"),
+}
+"""Instructions with a target and an element type; lanes hold neighbours of the result's rows, of its columns, or of neither."""
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("instruction", THROUGH_MEMORY)
+def test_sums_through_memory_along_rows_and_along_columns(instruction: str, turned: bool) -> None:
+    """What lanes write together are neighbours that they hold one after another, wherever the result's neighbours lie."""
+    target, dtype = THROUGH_MEMORY[instruction]
+    # what is made of a parameter is the second view: then the result's rows are the tile's columns
+    made = "r = relu(x)\nd = dot(r, w)" if turned else "d = dot(x, w)"
+    text = f"x = @param:x -> {dtype}{{2, 67, 45}}\nw = @param:w -> {dtype}{{2, 45, 71}}\n{made}\n@return(d)"
+    staged = [s for s in schedules(text, target) if s.get("instruction") == instruction and s.get("staged") == 1]
+    check_host_schedules(text, [staged[0], staged[-1]], target)
