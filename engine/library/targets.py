@@ -25,13 +25,17 @@ def targets_of(
     for decl in decls.values():
         chain = base_chain(decl, decls)
         values = {name: value for one in reversed(chain) for name, value in one.values if name not in MARKS}
-        marks = dict(decl.values)
         problems += [*_base_problems(decl, decls), *_marks(decl, targets)]
-        if ABSTRACT not in marks:
-            target = Target(decl.name, settings(decl.name, values, scope, problems), DEFAULT in marks)
+        if not is_marked(decl, ABSTRACT):
+            target = Target(decl.name, settings(decl.name, values, scope, problems), is_marked(decl, DEFAULT))
             problems += _unmet(chain, target, scope)
             targets[decl.name] = target
     return targets
+
+
+def is_marked(decl: TargetDecl, mark: str) -> bool:
+    """Does a declaration itself say so? Those that are based on it do not."""
+    return dict(decl.values).get(mark) == Const(True)
 
 
 def base_chain(decl: TargetDecl, decls: Mapping[str, TargetDecl]) -> list[TargetDecl]:
@@ -70,11 +74,11 @@ def _marks(decl: TargetDecl, others: Mapping[str, Target]) -> Iterator[Diagnosti
     for name, value in decl.values:
         if name in seen:
             yield Diagnostic(f"`{name}` is given twice", value.span, "remove one of them")
-        elif name in MARKS and value != Const(True):
-            yield Diagnostic(f"`{name}` is true, or not said", value.span, f"write {name} true, or remove the line")
+        elif name in MARKS and value not in (Const(True), Const(False)):
+            yield Diagnostic(f"`{name}` is true or false", value.span, f"write {name} true, or remove the line")
         seen.add(name)
     first = next((other.name for other in others.values() if other.is_default), None)
-    if DEFAULT in seen and first is not None:
+    if is_marked(decl, DEFAULT) and first is not None:
         span = next(value.span for name, value in decl.values if name == DEFAULT)
         yield Diagnostic(f"`{first}` is the target of programs that name none", span, "there is one: remove the line")
 

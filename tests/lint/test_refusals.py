@@ -246,7 +246,7 @@ REFUSED = {
     "accesses of three bytes": (TARGET.format("vector_bytes 3"), "3", "takes a power of two bytes"),
     "a device that there is not": (TARGET.format('device "vulkan"'), '"vulkan"', "a device is hip, cuda or host"),
     "a value given twice": (TARGET.format("flat_steps 1\n  flat_steps 2"), "2", "`flat_steps` is given twice"),
-    "a base that may be one": (TARGET.format("abstract 3"), "3", "`abstract` is true, or not said"),
+    "a base that may be one": (TARGET.format("abstract 3"), "3", "`abstract` is true or false"),
     "a second default": (TARGET.format("default true"), "true", "`gfx942` is the target of programs that name none"),
     "a requirement of its own": (
         TARGET.format('compute_units 7\n  requires compute_units % 2 == 0 "units come in pairs"'),

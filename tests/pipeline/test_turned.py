@@ -94,3 +94,16 @@ def test_operands_that_are_turned_before_have_a_kernel_each(plan: str) -> None:
     turning = [module for module in program.modules if "exchanged" in [node.op for node in module.nodes]]
     assert len(turning) == 2
     assert [[node.op for node in module.root.operands] for module in turning] == [["stored"], ["stored"]]
+
+
+@pytest.mark.parametrize(("length", "kernels"), [(224, 2), (32, 1)])
+def test_what_the_cache_does_not_keep_is_turned_before(length: int, kernels: int) -> None:
+    """Neighbours along the outer axis are read long after one another: of a large operand each comes with a burst of its own."""
+    text = f"""
+    x = @param:x -> float{{7, 103, 77, {length}}}
+    y = @param:y -> float{{7, 103, 77, {length}}}, {{1, {1155 * length}, 15, 1155}}
+    m = max(x, y)
+    s = softmax[axis=3](m)
+    @return(s)
+    """
+    assert len(load(text, "sm_90").lower("fuse").modules) == kernels
