@@ -38,7 +38,7 @@ class Executable:
         else:
             settings = {name: named.pop(name) for name in self._settings if name in named}
             inputs = self._bind(arrays, self.program.by_own_names(named))
-        results = tuple(self.run(inputs, **settings).values())
+        results = tuple(self._called(inputs, settings).values())
         return results[0] if len(results) == 1 else results
 
     def run(self, inputs: dict[str, object], **settings: Any) -> dict[str, Any]:
@@ -49,6 +49,9 @@ class Executable:
         take the results. Given a stream, results on the GPU are for what that stream does next; without, they are done.
         """
         check_settings(self.device, settings)
+        return self._called(inputs, settings)
+
+    def _called(self, inputs: dict[str, object], settings: Mapping[str, Any]) -> dict[str, Any]:
         return self._run(self.program.by_own_names(inputs), **{**self._usual, **settings})
 
     @property

@@ -115,7 +115,7 @@ class _Program:
             if self.graph.kept_apart[i]:
                 self._row(0, *((1, v) for o, v in c.outputs.items() if o == i), (-1, variable))
                 for other in (v for o, v in c.outputs.items() if o != i):
-                    self._row(-1, (-1, variable), (-1, other))
+                    self._not_both(variable, other)
 
     def _keep_products_apart(self, c: _Candidate, elements: int) -> None:
         """Beside a product a kernel has no more folds than there may be, and stores none of its space's own elements."""
@@ -125,8 +125,11 @@ class _Program:
         most, beyond = graph.costs.products, max(0.0, len(folds) - graph.costs.products)
         for product in (v for i, v in folds if i in graph.products):
             for variable in own:
-                self._row(-1, (-1, product), (-1, variable))
+                self._not_both(product, variable)
             self._row(-most - beyond, (-beyond, product), *((-1, v) for _, v in folds))
+
+    def _not_both(self, one: int, other: int) -> None:
+        self._row(-1, (-1, one), (-1, other))
 
     def _row(self, low: float, *terms: tuple[float, int]) -> None:
         """low <= the sum of the terms."""

@@ -305,15 +305,21 @@ class ContractionWriter:
             return self._call("transpose", last, permutation=(0, len(lens) - 1, *range(1, len(lens) - 1)))
         return self._operand(dtype, lens)
 
-    def _forwards(self) -> str:
+    def _windows(self) -> tuple[dict[str, Any], Sequence[int], tuple[int, int, int], int, tuple[int, ...]]:
+        """Windows over images that take no more products than `most`: how they move, groups said, and their lengths; the
+        channels, the samples and the lengths of the images."""
         while True:
             n, ways, lengths = self._moved()
-            group, inside, out = self._channels()
+            channels = self._channels()
             samples, places = self.random.choice((1, 2, 3)), self._images(lengths, ways, n)
-            if samples * group * inside * out * prod(places) * prod(lengths) <= self.most:
+            if samples * prod(channels) * prod(places) * prod(lengths) <= self.most:
                 break
-        if group > 1:
-            ways["group"] = group
+        if channels[0] > 1:
+            ways["group"] = channels[0]
+        return ways, lengths, channels, samples, places
+
+    def _forwards(self) -> str:
+        ways, lengths, (group, inside, out), samples, places = self._windows()
         dtypes, op = (self.random.choice(TYPES),) * 2, "convolution"
         if self._chance(0.1):
             dtypes, op = self.random.choice((("int8", "int8"), ("uint8", "int8"))), "quant_convolution"
@@ -351,20 +357,14 @@ class ContractionWriter:
         return self._call("convolution_backwards_data", x, self._layout(dtype, (group * inside, out, *lengths)), **ways)
 
     def _to_weights(self) -> str:
-        while True:
-            n, ways, lengths = self._moved()
-            group, inside, out = self._channels()
-            samples, places = self.random.choice((1, 2, 3)), self._images(lengths, ways, n)
-            if samples * group * inside * out * prod(places) * prod(lengths) <= self.most:
-                break
+        ways, lengths, (group, inside, out), samples, places = self._windows()
+        n = len(lengths)
         pads = ways.get("padding", (0,) * n)
         stride, dilation = ways.get("stride", (1,) * n), ways.get("dilation", (1,) * n)
         made = [
             (places[d] + pads[d] + (pads[n:] or pads)[d] - (lengths[d] - 1) * dilation[d] - 1) // stride[d] + 1
             for d in range(n)
         ]
-        if group > 1:
-            ways["group"] = group
         dtype = self.random.choice(TYPES)
         x = self._layout(dtype, (samples, group * inside, *places))
         y = self._layout(dtype, (samples, group * out, *made))
