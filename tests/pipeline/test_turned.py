@@ -107,3 +107,68 @@ def test_what_the_cache_does_not_keep_is_turned_before(length: int, kernels: int
     @return(s)
     """
     assert len(load(text, "sm_90").lower("fuse").modules) == kernels
+
+
+# ---- what moves transposed tensors
+
+MOVES = ("slice[axes={0}, starts={3}, ends={30}]", "reverse[axes={0}]", "pad[pads={1, 0, 0, 3}]")
+
+
+def simplified(text: str) -> list[str]:
+    """The operators of a program after the stage `simplify`, in their order."""
+    return [node.op for node in load(text, "sm_90").lower("simplify").modules[0].nodes]
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_a_transpose_is_the_last_move(move: str) -> None:
+    written = "x = @param:x -> half{40, 64}\nt = transpose[permutation={1, 0}](x)\n"
+    computed = "m = mul(t, 2.0)\nc = clip(m, -1.0, 1.0)\nd = sub(3.0, c)\n"
+    for before, moved in (("", "t"), (computed, "d")):
+        ops = simplified(f"{written}{before}y = {move}({moved})\n@return(y)\n")
+        assert ops[-2:] == ["transpose", "return"]
+        assert ops.count("transpose") == 1
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_a_transposed_tensor_of_more_uses_stays(move: str) -> None:
+    text = f"x = @param:x -> half{{40, 64}}\nt = transpose[permutation={{1, 0}}](x)\ny = {move}(t)\n@return(y, t)\n"
+    assert simplified(text) == ["param", "transpose", move.partition("[")[0], "return"]
+
+
+def moved(seed: int) -> str:
+    """A chain of transposes, other moves, and operators beside constants; some values are used again."""
+    random = Random(f"moved/{seed}")
+    dtype = random.choice(("half", "float", "bf16", "int32"))
+    lens = [random.choice((1, 2, 5, 8, 9, 16, 33)) for _ in range(random.choice((2, 3, 3)))]
+    lines, values = [f"v0 = @param:v0 -> {dtype}{{{', '.join(map(str, lens))}}}"], []
+    for i in range(1, random.randint(4, 7)):
+        axis = random.randrange(len(lens))
+        kind = random.choice(("transpose", "transpose", "slice", "reverse", "pad", "beside", "before", "between"))
+        if kind == "transpose":
+            order = random.sample(range(len(lens)), len(lens))
+            lens = [lens[d] for d in order]
+            made = f"transpose[permutation={{{', '.join(map(str, order))}}}](v{i - 1})"
+        elif kind == "slice" and lens[axis] > 1:
+            start = random.randrange(lens[axis] // 2 + 1)
+            made = f"slice[axes={{{axis}}}, starts={{{start}}}, ends={{{lens[axis]}}}](v{i - 1})"
+            lens = [n - start if d == axis else n for d, n in enumerate(lens)]
+        elif kind == "pad":
+            pads = [random.choice((0, 0, 1, 3)) for _ in range(2 * len(lens))]
+            lens = [n + pads[d] + pads[d + len(lens)] for d, n in enumerate(lens)]
+            made = f"pad[pads={{{', '.join(map(str, pads))}}}](v{i - 1})"
+        elif kind == "reverse":
+            made = f"reverse[axes={{{axis}}}](v{i - 1})"
+        else:
+            made = {"beside": f"mul(v{i - 1}, 2)", "before": f"sub(3, v{i - 1})"}.get(kind, f"clip(v{i - 1}, -1, 1)")
+        lines.append(f"v{i} = {made}")
+        values.append(f"v{i}")
+    results = dict.fromkeys([values[-1], *random.sample(values, random.choice((0, 0, 1)))])
+    return "\n".join([*lines, f"@return({', '.join(results)})"]) + "\n"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_random_moves(target: str) -> None:
+    for seed in range(12):
+        check_every_stage(moved(seed), target)
+    for seed in range(100, 104):
+        check_host(moved(seed), target)

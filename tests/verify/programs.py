@@ -120,6 +120,26 @@ def _pointwise() -> dict[str, str]:
             y = gather[axis=0](x, i)
             s = reduce_sum[axes={1}](y)
             @return(s)""",
+        "columns_computed_and_cut_out": """
+            x = @param:x -> float{40, 64}
+            t = transpose[permutation={1, 0}](x)
+            c = clip(t, -1.0, 1.0)
+            m = mul(c, 2.5)
+            d = sub(3.0, m)
+            y = slice[axes={0}, starts={3}, ends={60}](d)
+            @return(y)""",
+        "columns_only_padded": """
+            x = @param:x -> float{40, 64}
+            t = transpose[permutation={1, 0}](x)
+            p = pad[pads={1, 0, 0, 3}](t)
+            @return(p)""",
+        "columns_twice": """
+            x = @param:x -> float{40, 64}
+            t = transpose[permutation={1, 0}](x)
+            r = reverse[axes={0}](t)
+            p = pad[pads={1, 0, 0, 3}](t)
+            y = add(r, t)
+            @return(y, p)""",
         "columns_repeated": """
             x = @param:x -> float{40, 64}, {0, 1}
             s = reduce_sum[axes={1}](x)
