@@ -24,6 +24,7 @@ from genrw.engine.language.expr_walk import walk
 from genrw.engine.library.library import Library
 from genrw.engine.library.sides import conditions
 from genrw.engine.library.variants import nodes
+from genrw.engine.verify.goals import entries_read
 from genrw.engine.verify.verdict import OPEN, REFUTED, Options, Verdict
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Binary, Compare, Const, Expr, IfElse, Member, Name
@@ -120,6 +121,12 @@ def _members(library: Library, record: str) -> list[str]:
     return sorted(found)
 
 
+def over_schedules() -> list[str]:
+    """The names of the rules that ask for entries of the schedule."""
+    library = load_library()
+    return [rule.name for rule in library.rules if entries_read(library, rule)]
+
+
 def verified(folder: Path, edit: Edit, options: Options, seconds: float) -> Verdict | None:
     """The verdict on an edited rule, in a copy of the shipped rules; None if the text is no rule any more."""
     span = edit.span
@@ -161,11 +168,15 @@ def main() -> None:
     """The command line."""
     options = parser(__doc__ or "", times=40)
     options.add_argument("rules", nargs="*", help="rules by name; without, all")
+    options.add_argument(
+        "--schedules", action="store_true", help="rules that ask for entries of the schedule, and no others"
+    )
     options.add_argument("--seed", type=int, default=0, help="which edits, and which instances")
     options.add_argument("--count", type=int, default=50, help="instances of each rule")
     options.add_argument("--seconds", type=float, default=120.0, help="time for each rule")
     given = options.parse_args()
-    verdicts = run(given.times, given.seed, Options(given.count, given.seed), given.seconds, given.rules)
+    names = [*given.rules, *(over_schedules() if given.schedules else ())]
+    verdicts = run(given.times, given.seed, Options(given.count, given.seed), given.seconds, names)
     found = [v for _, v in verdicts if v.status in (REFUTED, OPEN)]
     refuted = sum(v.status == REFUTED for v in found)
     kinds = sorted({edit.kind for edit, _ in verdicts})

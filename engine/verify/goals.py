@@ -2,7 +2,8 @@
 
 Schedules are of one kind if their words are the same, if the entries that the rule speaks of are 0, 1 or more in both, and
 if the same rules may go on from this one's right side: some do where lanes cover rows exactly, others where rows have a
-tail. Monoids are of one kind if they have the same clauses.
+tail. Each facet of a kernel is a kind by itself, whatever its other facets are. Monoids are of one kind if they have the
+same clauses.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from genrw.engine.library.infer import show
 from genrw.engine.library.library import Library, Operator
 from genrw.engine.library.sides import conditions
 from genrw.engine.library.variants import nodes, pattern_operators
+from genrw.engine.verify.facets import SEVERAL, Facets, Kind
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Const, Expr, Name
 from genrw.grammar.rw_tree import MonoidDecl, OpPattern, RuleDecl
 
-_PATIENCE = 4
-"""So many kernels of a kind are tried until it is given up: the rule takes part in none."""
+_PATIENCE, _PATIENCE_WITH_FACETS = 4, 12
+"""So many kernels of a kind, or with a facet, are tried until it is given up: the rule takes part in none."""
+_STRANGE = 0.1
+"""What a kernel counts whose words are others than those of any that the rule took part in."""
 _SCHEDULE, _THEN = "schedule", "then"
-
-Kind = tuple[tuple[str, Any], ...]
-"""What kernels have in common: entries of their schedules as words, the rules that may go on; or a monoid's clauses."""
 
 
 @dataclass
@@ -44,7 +45,12 @@ class Goals:
     met: Counter[Kind] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self._reads = _entries_read(self.library, self.rule)
+        self._reads = entries_read(self.library, self.rule)
+        self._facets = Facets(self.library, self.rule, read=bool(self._reads))
+        # the words of the schedules that each facet was seen with
+        self._seen_with: dict[Kind, set[tuple[Any, ...]]] = {}
+        self._tried_words: Counter[tuple[Any, ...]] = Counter()
+        self._met_words: Counter[tuple[Any, ...]] = Counter()
         scope = self.library.scope
         own = _contextual(self.rule)
         self._guard = [scope.compile(condition) for condition in own]
@@ -73,10 +79,24 @@ class Goals:
             if begins & made and _contextual(rule):
                 yield rule
 
+    @property
+    def of_schedules(self) -> bool:
+        """Does the rule go by schedules, or by the spaces that these are for?"""
+        return bool(self._reads) or self._facets.decide
+
     # ---- schedules
 
-    def kind(self, schedule: Mapping[str, Any], context: Mapping[str, Any]) -> Kind:
-        """The kind of a schedule in its surroundings."""
+    def kinds(self, schedule: Mapping[str, Any], context: Mapping[str, Any]) -> list[Kind]:
+        """The kind of a schedule in its surroundings, and the kernel's facets."""
+        # kernels say what follows from other entries, or do not
+        whole = self.library.whole_schedule(schedule, context["target"])
+        told = self.library.told_schedule(whole, context["target"])
+        kind, facets = self._kind(told, context), self._facets.of(whole, context)
+        for facet in facets:
+            self._seen_with.setdefault(facet, set()).add(_words(kind))
+        return [kind, *facets]
+
+    def _kind(self, schedule: Mapping[str, Any], context: Mapping[str, Any]) -> Kind:
         entries = [(name, _word(value)) for name, value in schedule.items() if name in self._reads or _is_word(value)]
         following = [n for n, asked in self._following.items() if all(_holds(c, context) is True for c in asked)]
         return (*entries, *((_THEN, name) for name in following))
@@ -144,11 +164,15 @@ class Goals:
         named |= {found[1] for n in module.nodes if (found := self.library.find(n.op)) is not None}
         monoids = {monoid_kind(decl) for m in named if m is not None and (decl := self.library.monoids.get(m))}
         kinds = [kind for kind in self.monoid_kinds if kind in monoids]
-        return [self.kind(schedule, context), *kinds] if schedule else kinds
+        return [*(self.kinds(schedule, context) if schedule else self._facets.of({}, context)), *kinds]
 
     def note(self, kinds: Iterable[Kind], took_part: bool) -> None:
         """A kernel of these kinds was tried."""
         for kind in kinds:
+            if kind not in self._seen_with and kind not in self.monoid_kinds:
+                self._tried_words[_words(kind)] += 1
+                if took_part:
+                    self._met_words[_words(kind)] += 1
             # where the rule has no part for its schedule, the monoid has not been tried
             self.tried[kind] += took_part or kind not in self.monoid_kinds
             self.met[kind] += took_part
@@ -158,29 +182,52 @@ class Goals:
         for kind in kinds:
             self.tried[kind] += 0
 
-    def least_tried(self, random: Random, options: Sequence[tuple[Kind, Any]]) -> Any:
+    def least_tried(self, random: Random, options: Sequence[tuple[Sequence[Kind], Any]]) -> Any:
         """One of some options, by their kinds: of one that the rule took part in least often, and that was tried least."""
-        least = min(self._rank(kind) for kind, _ in options)
-        return random.choice([option for kind, option in options if self._rank(kind) == least])
+        ranks = [min(map(self._rank, kinds)) for kinds, _ in options]
+        least = min(ranks)
+        return random.choice([option for rank, (_, option) in zip(ranks, options, strict=True) if rank == least])
 
     def _rank(self, kind: Kind) -> tuple[bool, int, int]:
         """What was given up comes last."""
-        return not self.met[kind] and self.tried[kind] >= _PATIENCE, *self._order(kind)
+        return self._is_given_up(kind), *self._order(kind)
+
+    def _is_given_up(self, kind: Kind) -> bool:
+        patience = _PATIENCE_WITH_FACETS if kind in self._seen_with else _PATIENCE
+        return not self.met[kind] and self.tried[kind] >= patience
 
     def open(self) -> bool:
-        """Is there a kind that may still be met?"""
-        kinds = {*self.tried, *self.monoid_kinds}
-        return any(not self.met[kind] and self.tried[kind] < _PATIENCE for kind in kinds)
+        """Is there a kind of schedule or of monoid that may still be met?"""
+        kinds = {*self.tried, *self.monoid_kinds} - {*self._seen_with}
+        return any(map(self._is_open, kinds))
+
+    def _is_open(self, kind: Kind) -> bool:
+        return not self.met[kind] and not self._is_given_up(kind)
+
+    def gain(self, kinds: Sequence[Kind]) -> float:
+        """How much of what no kernel showed yet one of these kinds may show: less of what was tried in vain, and where the rule
+        took part in no kernel with such words."""
+        words = next((_words(k) for k in kinds if k not in self._seen_with and k not in self.monoid_kinds), ())
+        known = (
+            1.0 if self._met_words[words] else (_STRANGE if self._met_words else 1.0) / (1 + self._tried_words[words])
+        )
+        return known * sum(1 / (1 + self.tried[kind]) for kind in kinds if self._is_open(kind))
 
     def not_exercised(self) -> list[str]:
-        """The kinds of kernels that there are, but that the rule took part in none of, in words.
+        """The kinds of kernels that there are, but that the rule took part in none of, in words; and the ways of the rule's own
+        branches, if there are any such kernels or not.
 
         Schedules whose words are others than those of any kernel that it took part in are none of its.
         """
-        words = {_words(kind) for kind, count in self.met.items() if count}
-        missed = [k for k in self.tried if not self.met[k] and k not in self.monoid_kinds and _words(k) in words]
+        words = {*self._met_words}
+        missed = [k for k in self.tried if not self.met[k] and k not in self.monoid_kinds and self._is_of(k, words)]
+        missed += [way for way in self._facets.demanded() if not self.met[way] and way not in missed]
         missed += [kind for kind in self.monoid_kinds if not self.met[kind]]
         return [_told(kind) for kind in missed]
+
+    def _is_of(self, kind: Kind, words: set[tuple[Any, ...]]) -> bool:
+        """Is a kind one of kernels whose schedules have one of these words?"""
+        return not words.isdisjoint(self._seen_with.get(kind, (_words(kind),)))
 
 
 def monoid_kind(monoid: MonoidDecl) -> Kind:
@@ -194,7 +241,7 @@ def monoid_kind(monoid: MonoidDecl) -> Kind:
     )
 
 
-def _entries_read(library: Library, rule: RuleDecl) -> frozenset[str]:
+def entries_read(library: Library, rule: RuleDecl) -> frozenset[str]:
     """The entries of the schedule that a rule, or a declaration of an operator that it names, speaks of."""
     exprs: list[Expr | None] = [rule.guard, *(b.value for b in (*rule.with_, *rule.for_))]
     for node in (n for side in (rule.left, rule.right) for n in nodes(side)):
@@ -223,21 +270,21 @@ def _holds(condition: Evaluator, names: Mapping[str, Any]) -> bool | None:
 
 
 def _is_word(value: Any) -> bool:
-    return isinstance(value, str)
+    return isinstance(value, str) and value != ""
 
 
 def _word(value: Any) -> Any:
     """A number, or a list of numbers, as far as it tells kinds apart."""
     if isinstance(value, tuple):
         return tuple(map(_word, value))
-    return min(value, 2) if isinstance(value, int) and not isinstance(value, bool) else value
+    return min(value, SEVERAL) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _words(kind: Kind) -> tuple[Any, ...]:
     return tuple(value for name, value in kind if _is_word(value) and name != _THEN)
 
 
-_NUMBERS = {0: "0", 1: "1", 2: "several"}
+_NUMBERS = {0: "0", 1: "1", SEVERAL: "several"}
 
 
 def _told(kind: Kind) -> str:

@@ -33,14 +33,17 @@ from genrw.engine.lowering.pipeline import Pipeline
 from genrw.engine.lowering.trace import Trace
 from genrw.engine.programs.build import plain
 from genrw.engine.verify.examples import example_modules
-from genrw.engine.verify.goals import Goals, Kind
+from genrw.engine.verify.facets import Kind
+from genrw.engine.verify.goals import Goals
 from genrw.engine.verify.meaning import ran_out_of_memory
+from genrw.engine.verify.offers import LONG, POLICIES, Offer, choosing, has_several_rows, offers_of, opened, targets_of
 from genrw.engine.verify.programs import random_fold_of_views, random_kernel, random_program
+from genrw.engine.verify.seeking import Prospects
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.rw_tree import OpPattern, RuleDecl
 
-_LEAST_PROGRAMS = 300
-_PROGRAMS_FOR_EACH, _PROGRAMS_FOR_RARE = 8, 100
+_LEAST_PROGRAMS = 240
+_PROGRAMS_FOR_EACH, _PROGRAMS_FOR_RARE = 8, 80
 """Programs for each kernel that is wanted; more only as long as the rule took part in none."""
 _RARER = 4
 """So many times as many programs for a rule that asks for schedules of its own, or for folds of several views: most have
@@ -49,8 +52,6 @@ _KERNELS_FOR_KINDS = 4
 """At most so many times as many kernels as are wanted are tried, so that there is one of every kind."""
 _PROGRAMS_FOR_TARGETS = 3
 """Programs for each length of waves, at least, to see which kinds of kernels there are."""
-_LONG = (((2, 5000), (1,)), ((300, 12), (0,)), ((2, 1000), (1,)), ((2000, 4), (0,)), ((12000,), ()), ((64, 64), ()))
-"""Spaces, and the axes of their rows, that are long enough for every kind of schedule."""
 _SHOWN = 0.4
 """How often kernels have a type that examples show."""
 _UNSTEADY_RUNS, _UNITS = 2, 4
@@ -65,7 +66,9 @@ _OF_VIEWS = 0.7
 """How often the kernel of a space with several axes beside its rows folds several views of that."""
 _NO_MEANING = "no meaning"
 """What the interpreter says of operators that only a later stage tells."""
-_POLICIES = ("cost", "cost", "cost", "classic")
+_OFFERED, _SOUGHT, _TRIED_FOR_EACH = (40, 90), 6, 3
+"""So many programs are looked through for kernels that would show something new; so many of these are wanted each time, and
+so many tried for each."""
 
 
 @dataclass(frozen=True)
@@ -96,22 +99,22 @@ class KernelTrial:
     """One rule, tried in kernels at one of its stages."""
 
     def __init__(
-        self, library: Library, rule: RuleDecl, stage: str, waves: Sequence[int], suspects: Collection[str] = ()
+        self,
+        library: Library,
+        rule: RuleDecl,
+        stage: str,
+        waves: Sequence[int],
+        suspects: Collection[str] = (),
+        seed: int = 0,
     ) -> None:
-        """`suspects` are other rules of which nothing is known either: what they make wrong is not this rule's fault."""
+        """`suspects` are other rules of which nothing is known either: what they make wrong is not this rule's fault. `seed` says
+        which kernels there are that any rule is tried in."""
         self.library, self.rule, self.stage, self.suspects = library, rule, stage, suspects
         self.pipeline = Pipeline(library)
-        targets = [[n for n, t in library.targets.items() if t.values.get("wave_size") == wave] for wave in waves]
-        self.targets = [names for names in targets if names] or [[*library.targets]]
+        self.targets = targets_of(library, waves)
+        self.offers = offers_of(library, tuple(waves), seed)
         self.place = library.stages.index(stage)
-        self.choosing = next(
-            (
-                i
-                for i, s in enumerate(library.stages)
-                if any(self._is_kernel(op, s) for op in library.operators.values())
-            ),
-            len(library.stages),
-        )
+        self.choosing = choosing(library)
         headers = [{a.name: plain(a.value) for a in e.context} for e in rule.examples if e.after is not None]
         self.wanted = [header["schedule"] for header in headers if "schedule" in header]
         # a rule for some targets says so in its examples
@@ -121,8 +124,8 @@ class KernelTrial:
         modules = list(example_modules(library, rule))
         if not self.spaces:
             self.spaces = [*dict.fromkeys(s for m in modules for s in self._rows(m))]
-        self.folds_views = any(_has_several_rows(*space) for space in self.spaces)
-        self.goals = Goals(library, rule, stage)
+        self.folds_views = any(has_several_rows(*space) for space in self.spaces)
+        self.goals, self.prospects = Goals(library, rule, stage), Prospects()
         self.types = sorted({p.type.dtype for m in modules for p in m.parameters if p.type.sort == "tensor"})
 
     def _rows(self, module: Module) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -131,10 +134,6 @@ class KernelTrial:
             along = [a.name for a in self.library.operator(node.op).decl.attributes if a.type == "axes"]
             if self.library.role(node.op) == "fold" and along:
                 yield node.operands[0].type.lens, node.attribute(along[0])
-
-    @staticmethod
-    def _is_kernel(operator: Any, stage: str) -> bool:
-        return bool(operator.role == "kernel" and operator.legal_at(stage))
 
     def run(self, count: int, seed: str) -> KernelsTried:
         """Compare so many kernels that the rule took part in, and one of each kind; ends with the first that fails."""
@@ -148,6 +147,10 @@ class KernelTrial:
                     tried.failure = self._compared(reference, before, options, number, tried)
                     if tried.failure is not None or tried.refused is not None:
                         return tried
+            if self.goals.of_schedules and self.place >= self.choosing:
+                self._seek(tried)
+                if tried.failure is not None:
+                    return tried
         tried.missed = tuple(self.goals.not_exercised()) if tried.compared else ()
         return tried
 
@@ -160,11 +163,41 @@ class KernelTrial:
         looked_at = programs >= _PROGRAMS_FOR_TARGETS * len(self.targets)
         return (looked_at and not self.goals.open()) or compared >= most or programs >= 2 * most
 
+    def _seek(self, tried: KernelsTried) -> None:
+        """Try the rule in kernels that any rule may be tried in, as long as some of them would show what none showed yet."""
+        for programs in _OFFERED:
+            found = [
+                (kinds, offer, schedule)
+                for offer in self.offers.first(programs)
+                for kinds, schedule in self._allowed(offer.module, offer.schedules, offer.options)
+            ]
+            self.goals.seen(kind for kinds, _, _ in found for kind in kinds)
+            wanted = tried.compared + _SOUGHT
+            for _ in range(min(_SOUGHT * _TRIED_FOR_EACH, len(found))):
+                best = max(found, key=lambda f: self.goals.gain(f[0]) * self.prospects.of(f[1].module))
+                kinds, offer, schedule = best
+                if not self.goals.gain(kinds) or tried.compared >= wanted:
+                    break
+                found.remove(best)
+                self._try_offer(offer, schedule, kinds, tried)
+                if tried.failure is not None or tried.refused is not None:
+                    return
+
+    def _try_offer(self, offer: Offer, schedule: Mapping[str, Any], kinds: Sequence[Kind], tried: KernelsTried) -> None:
+        """Try the rule in a kernel under one of its schedules."""
+        options = replace(offer.options, schedule=schedule)
+        try:
+            before = self._lowered(offer.module, self.library.stages[self.choosing : self.place], options)
+        except GenrwError:
+            self.goals.note(kinds, False)
+            return
+        tried.failure = self._compared(offer.module, before, options, tried.compared, tried)
+
     # ---- kernels before the rule's stage
 
     def _kernels(self, random: Random) -> Iterator[tuple[Module, Module, Options]]:
         """Tensor programs of kernels, as they are before the rule's stage."""
-        options = Options(random.choice(random.choice(self.targets)), policy=random.choice(_POLICIES))
+        options = Options(random.choice(random.choice(self.targets)), policy=random.choice(POLICIES))
         program = self._program(random)
         cut = self.library.stages[min(self.choosing, self.place) - 1]
         try:
@@ -184,7 +217,7 @@ class KernelTrial:
         if self.spaces and random.random() < 0.8:
             space, axes = random.choice(self.spaces)
             dtype = random.choice(self.types) if self.types and random.random() < _SHOWN else None
-            if _has_several_rows(space, axes) and random.random() < _OF_VIEWS:
+            if has_several_rows(space, axes) and random.random() < _OF_VIEWS:
                 module = random_fold_of_views(self.library, random, space, axes, dtype=dtype)
                 if module is not None:
                     # folds of views are what the first stage makes
@@ -196,22 +229,16 @@ class KernelTrial:
                 return replace(module, stage=self.library.stages[0])
             return random_kernel(self.library, random, space, axes, dtype=dtype, monoid=monoid)
         if monoid is not None:
-            return random_kernel(self.library, random, *random.choice([s for s in _LONG if s[1]]), monoid=monoid)
+            return random_kernel(self.library, random, *random.choice([s for s in LONG if s[1]]), monoid=monoid)
         if random.random() < 0.5:
-            return random_kernel(self.library, random, *random.choice(_LONG))
+            return random_kernel(self.library, random, *random.choice(LONG))
         return random_program(self.library, random)
 
     def _scheduled(self, module: Module, options: Options, random: Random) -> Options:
         """The options with one of the kernel's schedules: of a kind that is still to be met, or such as examples have."""
         if self.place <= self.choosing:
             return options
-        stage = self.library.stages[self.choosing]
-        batch = self.pipeline.batch([self.pipeline.spaced(module, stage)], stage, options)
-        found = [
-            dict(batch.graph.interner.attributes(node.attributes))
-            for _, node in batch.extractor.alternatives(batch.modules[0])
-            if self.library.role(node.op) == "kernel"
-        ]
+        found = opened(self.pipeline, module, options)
         if self.goals.words and not any(self.goals.has_words(s) for s in found):
             raise error("no schedule has the words that the rule asks for")
         if self.wanted and random.random() < (_LIKE_EXAMPLES_MET if self.goals.met else _LIKE_EXAMPLES):
@@ -219,18 +246,26 @@ class KernelTrial:
             best = max((_likeness(schedule, like) for schedule in found), default=0)
             found = [schedule for schedule in found if _likeness(schedule, like) == best]
             return replace(options, schedule=random.choice(found)) if found else options
-        allowed = [(kind, s) for s in found if (kind := self._kind_of(module, s, options)) is not None]
+        allowed = self._allowed(module, found, options)
         if allowed and random.random() < _OF_KIND:
-            self.goals.seen(kind for kind, _ in allowed)
+            self.goals.seen(kind for kinds, _ in allowed for kind in kinds)
             return replace(options, schedule=self.goals.least_tried(random, allowed))
         return replace(options, schedule=random.choice(found)) if found else options
 
-    def _kind_of(self, module: Module, schedule: Mapping[str, Any], options: Options) -> Kind | None:
-        """The kind of the kernel with a schedule; None if the guard takes nothing there."""
+    def _allowed(
+        self, module: Module, schedules: Sequence[Mapping[str, Any]], options: Options
+    ) -> list[tuple[list[Kind], Mapping[str, Any]]]:
+        """The schedules under which the guard may take something of a kernel, and the kinds that it then is of."""
         spaced = self.pipeline.spaced(module, self.library.stages[self.choosing])
-        context = self.pipeline.context(replace(spaced, schedule=schedule), options)
-        fits = self.goals.has_words(schedule) and self.goals.passes(context)
-        return self.goals.kind(schedule, context) if fits else None
+        named = self.pipeline.context(spaced, options)
+        target = named["target"]
+        found = []
+        for schedule in schedules if self.place > self.choosing else ({},):
+            if self.goals.has_words(schedule):
+                context = {**named, "schedule": self.library.schedule_record(schedule, target)}
+                if self.goals.passes(context):
+                    found.append((self.goals.of(module, schedule, context), schedule))
+        return found
 
     def _lowered(self, module: Module, stages: Sequence[str], options: Options) -> Module:
         for stage in stages:
@@ -254,8 +289,10 @@ class KernelTrial:
                 blamed = self._blamed(wrong, forced, reference, before, options, seed)
                 if blamed is not None:
                     return blamed
-        if not took_part:
-            self.goals.note(self.goals.of(before, before.schedule, self.pipeline.context(before, options)), False)
+        self.prospects.note(reference, took_part)
+        context = self.pipeline.context(before, options)
+        if not took_part and self.goals.passes(context):
+            self.goals.note(self.goals.of(before, before.schedule, context), False)
         return None
 
     def _forced(self, before: Module, options: Options, tried: KernelsTried) -> Iterator[Module]:
@@ -298,11 +335,11 @@ class KernelTrial:
     ) -> Iterator[Module]:
         """The kernel under the schedules that the rule opens: two of kinds that are still to be met."""
         made = [replace(module, schedule=schedule, stage=self.stage) for schedule in schedules]
-        open_ = [(self.goals.kind(m.schedule, self.pipeline.context(m, options)), m) for m in made]
-        self.goals.seen(kind for kind, _ in open_)
+        open_ = [(self.goals.kinds(m.schedule, self.pipeline.context(m, options)), m) for m in made]
+        self.goals.seen(kind for kinds, _ in open_ for kind in kinds)
         for _ in range(min(2, len(made))):
             chosen = self.goals.least_tried(Random(self.goals.tried.total()), open_)
-            open_ = [(kind, m) for kind, m in open_ if m is not chosen]
+            open_ = [(kinds, m) for kinds, m in open_ if m is not chosen]
             yield chosen
 
     def _own(self, graph: EGraphSnapshot) -> set[int]:
@@ -451,11 +488,6 @@ class _Unsteady(Evaluator):
             return value
         units = _UNITS * DTYPES[DTYPES[dtype].compute].epsilon
         return Array(value.values * (1 + units * self._rng.uniform(-1, 1, value.values.shape)), value.dtype)
-
-
-def _has_several_rows(space: tuple[int, ...], axes: tuple[int, ...]) -> bool:
-    """Has a space of rows several axes beside these?"""
-    return bool(axes) and len(space) - len(axes) > 1
 
 
 def _likeness(schedule: Mapping[str, Any], like: Mapping[str, Any]) -> int:

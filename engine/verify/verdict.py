@@ -132,7 +132,7 @@ def of_kernels(library: Library, rule: RuleDecl, options: Options) -> Verdict:
     """Try a rule in whole kernels, at each of its stages."""
     verdict = Verdict(rule, TRIED)
     for stage in (s for s in rule.stages if s in library.stages):
-        trial = KernelTrial(library, rule, stage, options.waves, options.suspects)
+        trial = KernelTrial(library, rule, stage, options.waves, options.suspects, options.seed)
         tried = trial.run(max(1, options.count // _KERNELS), f"{options.seed}/{rule.name}")
         verdict.instances += tried.compared
         verdict.missed += tried.missed

@@ -22,12 +22,15 @@ from genrw.engine.library.monoids import folds
 from genrw.engine.library.signs import with_operators
 from genrw.engine.lowering.options import Options as PipelineOptions
 from genrw.engine.verify import kernels
+from genrw.engine.verify.branches import branches_of
 from genrw.engine.verify.goals import Goals, monoid_kind
 from genrw.engine.verify.instances import Instances
 from genrw.engine.verify.kernels import KernelsTried, KernelTrial
 from genrw.engine.verify.monoids import try_monoid
+from genrw.engine.verify.offers import Offers
 from genrw.engine.verify.probes import with_probes
-from genrw.engine.verify.surroundings import WAVES
+from genrw.engine.verify.seeking import Prospects
+from genrw.engine.verify.surroundings import WAVES, KernelContext
 from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, Options, Verdict, verify, verify_rule
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import RuleDecl
@@ -66,6 +69,22 @@ def test_several_steps_are_met(library: Library) -> None:
     assert verify_rule(mine, rule, Options()).status == REFUTED
 
 
+def test_each_way_of_a_branch_is_met(library: Library) -> None:
+    """What a rule makes of several steps is tried, though the kernels that are chosen have one."""
+    everything = "schedule.block_size * schedule.share * schedule.steps"
+    branch = "(schedule.block_size * schedule.share if schedule.steps == 1 else schedule.block_size)"
+    mine, rule = edited(library, "el_flat", everything, branch)
+    assert verify_rule(mine, rule, Options()).status == REFUTED
+
+
+@pytest.mark.slow
+def test_schedules_are_sought_that_the_rule_was_not_seen_with(library: Library) -> None:
+    """Rows in aligned chunks are hardly ever so long that they are walked in several steps."""
+    product = "schedule.lanes * schedule.share"
+    mine, rule = edited(library, "position_in_aligned_row", product, product.replace("*", "+"))
+    assert verify_rule(mine, rule, Options()).status == REFUTED
+
+
 @pytest.mark.slow
 def test_several_tiles_are_met(library: Library) -> None:
     """With one tile across, how wide a tile is is never asked; kernels of contractions are drawn that have several."""
@@ -83,6 +102,68 @@ def test_what_was_not_met_is_told(library: Library) -> None:
     assert "algo block, share several" in goals.not_exercised()
     assert "algo block, share 1" not in goals.not_exercised()
     assert goals.open()
+
+
+def scheduled(library: Library, **entries: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A schedule of rows, and what rules may ask of its surroundings."""
+    schedule = {
+        "algo": "block",
+        "block_size": 256,
+        "lanes": 256,
+        "vector": 1,
+        "share": 1,
+        "steps": 1,
+        "grid": 8,
+        **entries,
+    }
+    context = KernelContext(library.targets["gfx942"], schedule, (8, 1000), (1,), "cost").context(library)
+    return schedule, context
+
+
+def test_a_way_that_was_not_taken_is_told(library: Library) -> None:
+    """Both ways of what the rule itself decides are wanted, of what its helpers decide those that there are."""
+    rule = next(r for r in library.rules if r.name == "first_element_of_step")
+    goals = Goals(library, rule, "lanewise")
+    goals.note(goals.kinds(*scheduled(library, steps=4)), True)
+    missed = goals.not_exercised()
+    assert {"schedule.patch > 0", "schedule.lanes == 1"} <= {*missed}
+    assert not {"not (schedule.patch > 0)", "in_parts(schedule)", "schedule.abreast == 1"} & {*missed}
+
+
+def test_alternatives_of_a_guard_are_told_apart(library: Library) -> None:
+    rule = next(r for r in library.rules if r.name == "position_in_row")
+    told = {branch.told: branch.own for branch in branches_of(library, rule)}
+    assert told["not in_parts(schedule)"]
+    assert not told["schedule.abreast == 1"]
+
+
+def test_how_a_kernel_runs_is_wanted_each_for_itself(library: Library) -> None:
+    """Whatever the rule itself asks for: one step and several, lanes that rows fill and such with a tail."""
+    rule = next(r for r in library.rules if r.name == "row_of_block")
+    goals = Goals(library, rule, "lanewise")
+    goals.note(goals.kinds(*scheduled(library, share=4)), True)
+    goals.seen(goals.kinds(*scheduled(library, steps=4)))
+    missed = goals.not_exercised()
+    assert "steps several" in missed
+    assert not {"steps 1", "lanes with a tail", "workgroups several"} & {*missed}
+
+
+def test_kernels_that_any_rule_is_tried_in_are_the_same_for_all(library: Library) -> None:
+    """Whoever asked before, and for how many."""
+    some, others = (Offers(library, WAVES, 0) for _ in range(2))
+    some.first(2)
+    shown = [[(offer.options, offer.schedules) for offer in offers.first(6)] for offers in (some, others)]
+    assert shown[0] == shown[1]
+    assert any(len(schedules) > 1 for _, schedules in shown[0])
+
+
+def test_where_operators_stood_in_vain_a_rule_is_not_sought() -> None:
+    text = "x = @param:x -> float{{4, 4}}\ny = {0}(x)\n@return(y)\n"
+    exps, logs = (load(text.format(name)).modules[0] for name in ("exp", "log"))
+    prospects = Prospects()
+    prospects.note(exps, True)
+    prospects.note(logs, False)
+    assert prospects.of(logs) < prospects.of(exps) == 1
 
 
 def test_only_what_the_guard_lets_pass_is_wanted(library: Library) -> None:
