@@ -8,13 +8,13 @@ from typing import Any
 
 from genrw.engine.language.expr import Evaluator
 from genrw.engine.language.expr_walk import free_names, substitute, walk
+from genrw.engine.library.definitions import term_expressions
 from genrw.engine.library.library import Library
 from genrw.engine.library.sides import conditions
-from genrw.engine.library.variants import nodes
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr import print_expr
 from genrw.grammar.expr_tree import Binary, Call, Expr, IfElse
-from genrw.grammar.rw_tree import NumberPattern, RuleDecl
+from genrw.grammar.rw_tree import RuleDecl
 
 DECIDING = frozenset({"schedule", "space"})
 """The names by which schedules are told apart."""
@@ -60,7 +60,7 @@ class _Written:
     def of(self, rule: RuleDecl) -> Iterator[tuple[Expr, bool]]:
         """The conditions of a rule, and whether it says them itself."""
         bound = {b.name: b.value for b in rule.with_}
-        for expr in _guard_and_values(rule):
+        for expr in (*conditions(rule.guard), *term_expressions(rule.right)):
             yield from self._within(substitute(substitute(expr, bound), bound), True)
         for condition in conditions(rule.guard):
             written = substitute(substitute(condition, bound), bound)
@@ -85,16 +85,6 @@ class _Written:
             # nested too deeply to be looked into
             return
         yield from self._within(body, False)
-
-
-def _guard_and_values(rule: RuleDecl) -> Iterator[Expr]:
-    """The guard, and the expressions of the right side."""
-    yield from conditions(rule.guard)
-    for node in nodes(rule.right):
-        yield from (a.value for a in node.attributes if a.value is not None)
-        yield from (o.value for o in node.operands if isinstance(o, NumberPattern))
-    if isinstance(rule.right, NumberPattern):
-        yield rule.right.value
 
 
 def _alternatives(condition: Expr) -> Iterator[Expr]:

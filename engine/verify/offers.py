@@ -24,18 +24,21 @@ from genrw.grammar.diagnostics import GenrwError
 Space = tuple[tuple[int, ...], tuple[int, ...]]
 """Lengths, and the axes along which rows lie."""
 LONG: tuple[Space, ...] = (
-    *(((2, 5000), (1,)), ((300, 12), (0,)), ((2, 1000), (1,)), ((2000, 4), (0,)), ((12000,), ()), ((64, 64), ())),
+    ((2, 5000), (1,)),
+    ((300, 12), (0,)),
+    ((2, 1000), (1,)),
+    ((2000, 4), (0,)),
+    ((12000,), ()),
+    ((64, 64), ()),
 )
 """Spaces that are long enough for every kind of schedule."""
 _LONGER: tuple[Space, ...] = (
-    *(
-        ((3, 4099), (1,)),
-        ((2, 40000), (1,)),
-        ((7000, 3), (0,)),
-        ((513, 31), (0,)),
-        ((70, 5, 9), (0, 2)),
-        ((40, 65), ()),
-    ),
+    ((3, 4099), (1,)),
+    ((2, 40000), (1,)),
+    ((7000, 3), (0,)),
+    ((513, 31), (0,)),
+    ((70, 5, 9), (0, 2)),
+    ((40, 65), ()),
 )
 """Spaces of several steps, and such that lanes do not cover exactly."""
 POLICIES = ("cost", "cost", "cost", "classic")
