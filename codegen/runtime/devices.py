@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from genrw.codegen.hip.program import print_program
 from genrw.codegen.runtime.device import Device, Prepared
-from genrw.codegen.runtime.given import given_inputs
 from genrw.codegen.runtime.host_program import HostProgram
 from genrw.codegen.runtime.host_sequence import HostSequence
 from genrw.engine.lowering.program import StagedProgram
@@ -50,11 +49,10 @@ class InterpretDevice:
     model = "interpret"
 
     def prepare(self, program: StagedProgram) -> Prepared:
-        from genrw.codegen.runtime.interpreted import run_units
+        from genrw.codegen.runtime.interpreted import results_of
 
         def run(inputs: Mapping[str, Any], *, precise: bool = False) -> dict[str, Any]:
-            arrays = run_units(program, given_inputs(program, inputs), precise)
-            return dict(zip(program.results, arrays, strict=True))
+            return results_of(program, inputs, precise=precise)
 
         return run
 

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
+from genrw.codegen.runtime.given import given_inputs
+from genrw.engine.interpret.evaluate import Evaluator
 from genrw.engine.interpret.memory import inputs_read_as
 from genrw.engine.interpret.reference import interpret
 from genrw.engine.ir.nodes import Module, Node, Unit
 from genrw.engine.lowering.program import StagedProgram
 from genrw.engine.programs.signature import given_parameters
 
-
-def run_units(program: StagedProgram, inputs: Mapping[str, Any], precise: bool) -> list[Any]:
-    """The results of all units of a program in order, for arrays by name."""
-    return [array for unit in program.units for array in _run_unit(program, unit, inputs, precise)]
+MakeEvaluator = Callable[..., Evaluator]
+"""Of a library, a context, and whether floats are double."""
 
 
-def _run_unit(program: StagedProgram, unit: Unit, inputs: Mapping[str, Any], precise: bool) -> list[Any]:
+def results_of(
+    program: StagedProgram, inputs: Mapping[str, Any], *, precise: bool = False, evaluator: MakeEvaluator = Evaluator
+) -> dict[str, Any]:
+    """The results of a program by name, for arrays by name. With `precise`, floats are double throughout."""
+    given = given_inputs(program, inputs)
+    run = partial(_run, program, precise=precise, evaluator=evaluator)
+    arrays = [array for unit in program.units for array in _run_unit(program, unit, given, run)]
+    return dict(zip(program.results, arrays, strict=True))
+
+
+def _run_unit(program: StagedProgram, unit: Unit, inputs: Mapping[str, Any], run: Callable[..., Any]) -> list[Any]:
     if unit.main is None:
         (module,) = unit.kernels
-        return list(_run(program, module, _given(program, module.parameters, inputs), precise).values())
+        return list(run(module, _given(program, module.parameters, inputs)).values())
     shown = {p.attribute("name"): p.name or "" for p in unit.main.parameters}
     values = {shown[name]: array for name, array in _given(program, unit.main.parameters, inputs).items()}
     kernels = {module.name: module for module in unit.kernels}
@@ -28,7 +39,7 @@ def _run_unit(program: StagedProgram, unit: Unit, inputs: Mapping[str, Any], pre
         module = kernels[call.kernel]
         names = given_parameters(module, program.library)
         given = {name: values[v] for name, v in zip(names, call.operands, strict=True) if v in values}
-        values.update(zip(call.results, _run(program, module, given, precise).values(), strict=True))
+        values.update(zip(call.results, run(module, given).values(), strict=True))
     return [values[value] for value in unit.main.returned]
 
 
@@ -37,5 +48,9 @@ def _given(program: StagedProgram, parameters: Iterable[Node], inputs: Mapping[s
     return inputs_read_as(parameters, inputs, declared)
 
 
-def _run(program: StagedProgram, module: Module, given: Mapping[str, Any], precise: bool) -> dict[str, Any]:
-    return interpret(module, program.library, program.context(module), given, precise=precise)
+def _run(
+    program: StagedProgram, module: Module, given: Mapping[str, Any], precise: bool, evaluator: MakeEvaluator
+) -> dict[str, Any]:
+    context = program.context(module)
+    made = evaluator(program.library, context, precise=precise)
+    return interpret(module, program.library, context, given, precise=precise, evaluator=made)

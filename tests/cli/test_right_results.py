@@ -44,3 +44,37 @@ def test_only_those_are(place: int) -> None:
 def test_a_result_of_other_extents_is_wrong() -> None:
     problem = reference((3, 1.0)).first_problem({"y": np.zeros((1, 2), np.float32)})
     assert problem == "y has lens [1, 2] where [1, 1] is right"
+
+
+ROUNDED = """x = @param:x -> half{1, 3}
+a = @param:a -> half{1, 2}
+s = reduce_sum[axes={1}](x)
+b = concat[axis=1](a, s)
+y = argmax[axis=1](b)
+@return(y)
+"""
+
+
+def rounded(*values: float) -> Reference:
+    """The sum is half way between 1 and what follows it: rounded to even it is 1."""
+    step = float(np.spacing(np.float16(1)))
+    inputs = {"x": np.array([[1, step / 4, step / 4]], np.float16), "a": np.array([values], np.float16)}
+    return Reference(genrw.load(ROUNDED), inputs)
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_a_rounding_may_go_either_way(place: int) -> None:
+    assert rounded(1.0, 0.5).first_problem({"y": np.array([[place]])}) is None
+
+
+def test_what_no_rounding_decides_is_wrong() -> None:
+    assert rounded(1.0, 0.5).first_problem({"y": np.array([[1]])}) is not None
+    assert rounded(1.5, 0.5).first_problem({"y": np.array([[2]])}) is not None
+
+
+def test_exact_elements_are_not_rounded() -> None:
+    """The first of two equal elements is the largest, and the second one is not."""
+    inputs = {"x": np.array([[1, 0.5, 0]], np.float16), "a": np.array([[1.5, 1.5]], np.float16)}
+    found = Reference(genrw.load(ROUNDED), inputs)
+    assert found.first_problem({"y": np.array([[1]])}) is not None
+    assert found.first_problem({"y": np.array([[2]])}) is not None

@@ -1,0 +1,41 @@
+"""Programs in which each rounding may go either way, as it does where a kernel adds up in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from genrw.engine.interpret.evaluate import Evaluator
+from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
+from genrw.engine.ir.nodes import Node
+from genrw.engine.language.arrays import Array, Values
+from genrw.engine.language.functions import Value
+from genrw.engine.library.library import Library
+
+
+class EitherWay(Evaluator):
+    """Rounds each floating element to one of the two nearest of its type, drawn by a seed.
+
+    What the type holds exactly stays as it is, so it makes sense only where it is `precise`.
+    """
+
+    def __init__(self, library: Library, context: Mapping[str, Any], precise: bool, seed: int) -> None:
+        super().__init__(library, context, precise)
+        self.random = np.random.default_rng(seed)
+
+    def _stored(self, node: Node, values: Any) -> Value:
+        value = super()._stored(node, values)
+        if isinstance(value, Array) and DTYPES[value.dtype].is_float:
+            return Array(self._rounded(value.values, value.dtype), value.dtype)
+        return value
+
+    def _rounded(self, values: Values, dtype: str) -> Values:
+        own = numpy_dtype(dtype)
+        with np.errstate(all="ignore"):
+            nearest = np.asarray(values).astype(own)
+            other = np.nextafter(nearest, np.where(values > nearest, np.inf, -np.inf).astype(own))
+            exact = ~np.isfinite(nearest) | (nearest == values)
+        stay = exact | (self.random.integers(0, 2, values.shape) == 0)
+        return np.where(stay, nearest, other).astype(np.float64)
