@@ -166,18 +166,22 @@ class Extractor:
         return [operand for node in self._terms.get(number, ()) for operand in node.operands]
 
     def _restore(self, root: int, best: Mapping[int, _Best]) -> bool:
-        """Give classes without a legal term back what rules replaced; says whether there was anything.
+        """Give a class without a legal term back what rules replaced; says whether there was one.
 
-        What replaces a node may turn out to be made of the node itself: then only the node ends the circle.
+        What replaces a node may turn out to be made of the node itself: then only the node ends the circle. Classes above it have
+        terms again then, so what was replaced there stays so: the lowest class is taken, if it can have a term at once.
         """
-        found = False
-        for number in self._reachable(root):
-            if number not in best and number in self.graph.replaced:
-                self.graph.classes.setdefault(number, []).extend(self.graph.replaced.pop(number))
-                found = True
-        if found:
-            del self._terms  # what was given back may be taken
-        return found
+        stuck = [n for n in self._reachable(root) if n not in best and n in self.graph.replaced]
+        if not stuck:
+            return False
+        number = next((n for n in stuck if any(self._ends(node, best) for node in self.graph.replaced[n])), stuck[0])
+        self.graph.classes.setdefault(number, []).extend(self.graph.replaced.pop(number))
+        del self._terms  # what was given back may be taken
+        return True
+
+    def _ends(self, node: ENode, best: Mapping[int, _Best]) -> bool:
+        """Has a node a legal term, where some classes have?"""
+        return self.cost(node) is not None and all(operand in best for operand in node.operands)
 
     def _search(self, root: int) -> dict[int, _Best]:
         """Relax classes from the leaves up until no cheaper term appears."""

@@ -140,6 +140,15 @@ def _pointwise() -> dict[str, str]:
             p = pad[pads={1, 0, 0, 3}](t)
             y = add(r, t)
             @return(y, p)""",
+        "columns_scaled_and_cut_out": """
+            x = @param:x -> float{40, 64}
+            w = @param:w -> float{40}
+            z = @param:z -> float{57, 40}
+            t = transpose[permutation={1, 0}](x)
+            m = mul(t, w)
+            c = slice[axes={0}, starts={3}, ends={60}](m)
+            y = add(c, z)
+            @return(y)""",
         "columns_repeated": """
             x = @param:x -> float{40, 64}, {0, 1}
             s = reduce_sum[axes={1}](x)
