@@ -313,13 +313,13 @@ def _own_type(value: Any) -> str:
 
 
 def _lists(pattern: Pattern, scope: Scope) -> dict[str, Listed]:
-    """The lists that a template names."""
-    return {name: found for name in _variables(pattern) if isinstance(found := scope.nodes[name], tuple)}
+    """The lists that a template names. What all results of a graph are made of, the graph takes as a whole."""
+    return {name: found for name in _variables(pattern, scope) if isinstance(found := scope.nodes[name], tuple)}
 
 
-def _variables(pattern: Pattern) -> Iterator[str]:
+def _variables(pattern: Pattern, scope: Scope) -> Iterator[str]:
     if isinstance(pattern, VarPattern):
         yield pattern.name
-    elif isinstance(pattern, OpPattern):
+    elif isinstance(pattern, OpPattern) and not (pattern.rest and _graph(pattern, scope)):
         for operand in pattern.operands:
-            yield from _variables(operand)
+            yield from _variables(operand, scope)

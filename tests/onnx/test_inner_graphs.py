@@ -88,6 +88,40 @@ def test_loops_end_where_their_condition_does(tmp_path: Path) -> None:
     agrees(path, [X + 6, np.stack([X, X + 1, X + 3, X + 6])])
 
 
+@pytest.mark.parametrize(("turns", "true"), [(0, True), (-1, True), (9, False)])
+def test_loops_without_a_turn_leave_the_states_and_show_nothing(tmp_path: Path, turns: int, true: bool) -> None:
+    outputs = [value("last", X.shape), value("all", [0, *X.shape])]
+    path = saved(tmp_path, [loop("turns")], outputs, turns=np.array(turns), true=np.array(true), three=np.array(3))
+    agrees(path, [X, np.empty((0, *X.shape), np.float32)])
+
+
+def test_scans_of_nothing_leave_the_states_and_show_nothing(tmp_path: Path) -> None:
+    cut = helper.make_node("Slice", ["x", "zero", "zero"], ["none"])
+    walk = scan(scan_output_axes=[1])
+    walk.input[1] = "none"
+    zero = np.array([0])
+    path = saved(
+        tmp_path, [cut, walk], [value("last", [3]), value("all", [3, 0])], zeros=ZEROS + 2, factor=FACTOR, zero=zero
+    )
+    agrees(path, [ZEROS + 2, np.empty((3, 0), np.float32)])
+
+
+@pytest.mark.parametrize(("layer", "gates", "results"), [("RNN", 1, "yh"), ("GRU", 3, "yh"), ("LSTM", 4, "yhc")])
+def test_layers_of_no_steps_give_what_they_begin_with(tmp_path: Path, layer: str, gates: int, results: str) -> None:
+    nodes = [
+        helper.make_node("Slice", ["x", "zero", "zero"], ["none"]),
+        helper.make_node("Reshape", ["none", "shape"], ["steps"], allowzero=1),
+        helper.make_node(layer, ["steps", "w", "r", "", "", "h"], [*results], hidden_size=2),
+    ]
+    weights = {"w": np.ones((1, 2 * gates, 3), np.float32), "r": np.ones((1, 2 * gates, 2), np.float32)}
+    begun = np.full((1, 5, 2), 3, np.float32)
+    shapes = {"y": [0, 1, 5, 2], "h": [1, 5, 2], "c": [1, 5, 2]}
+    nodes[-1].output[1] = "last"
+    outputs = [value(nodes[-1].output[i], shapes[name]) for i, name in enumerate(results)]
+    path = saved(tmp_path, nodes, outputs, zero=np.array([0]), shape=np.array([0, 5, 3]), h=begun, **weights)
+    agrees(path, [np.empty(shapes["y"], np.float32), begun, 0 * begun][: len(results)])
+
+
 def test_loops_of_unknown_length_are_refused(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
