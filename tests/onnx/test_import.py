@@ -309,25 +309,39 @@ def test_a_constant_of_an_input_is_what_nobody_gives(genrw: Command, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("pads", "want"),
+    ("mode", "pads", "want"),
     [
-        ([-1, 2], [1, 2, 3, 4, 1, 2]),
-        ([2, -1], [2, 3, 0, 1, 2, 3]),
-        ([-3, 3], [3, 4, 3, 4, 3]),
-        ([3, -3], [1, 0, 1, 0, 1]),
+        ("wrap", [-1, 2], [1, 2, 3, 4, 1, 2]),
+        ("wrap", [2, -1], [2, 3, 0, 1, 2, 3]),
+        ("wrap", [-3, 3], [3, 4, 3, 4, 3]),
+        ("wrap", [3, -3], [1, 0, 1, 0, 1]),
+        ("reflect", [-2, 3], [2, 3, 4, 3, 2, 3]),
+        ("reflect", [3, -2], [1, 2, 1, 0, 1, 2]),
+        ("reflect", [-4, 1], [4, 4]),
+        ("edge", [-2, 3], [2, 3, 4, 4, 4, 4]),
+        ("edge", [2, -4], [0, 0, 0]),
     ],
 )
-def test_what_is_cropped_is_no_part_of_what_stands_around(tmp_path: Path, pads: list[int], want: list[int]) -> None:
-    nodes = [helper.make_node("Pad", ["x", "pads"], ["y"], mode="wrap")]
+def test_what_is_cropped_is_no_part_of_what_stands_around(
+    tmp_path: Path, mode: str, pads: list[int], want: list[int]
+) -> None:
+    nodes = [helper.make_node("Pad", ["x", "pads"], ["y"], mode=mode)]
     proto = model(nodes, [value("x", [5])], [value("y", [len(want)])], {"pads": np.int64(pads)})
     loaded = package.load(saved(tmp_path, proto))
     assert loaded.run({"x": np.arange(5, dtype=np.float32)}, "interpret")["y"].tolist() == want
 
 
-def test_nothing_stands_around_nothing(genrw: Command, tmp_path: Path) -> None:
-    nodes = [helper.make_node("Pad", ["x", "pads"], ["y"], mode="wrap")]
+@pytest.mark.parametrize("mode", ["wrap", "edge", "reflect"])
+def test_nothing_stands_around_nothing(genrw: Command, tmp_path: Path, mode: str) -> None:
+    nodes = [helper.make_node("Pad", ["x", "pads"], ["y"], mode=mode)]
     proto = model(nodes, [value("x", [5])], [value("y", [3])], {"pads": np.int64([-5, 3])})
-    assert "nothing is left of it that could stand around it" in refused(genrw, saved(tmp_path, proto))
+    assert "pads {-5, 3} leave nothing of shape {5} to stand around it" in refused(genrw, saved(tmp_path, proto))
+
+
+def test_a_pad_of_another_mode_is_refused(genrw: Command, tmp_path: Path) -> None:
+    nodes = [helper.make_node("Pad", ["x", "pads"], ["y"], mode="mirror")]
+    proto = model(nodes, [value("x", [5])], [value("y", [3])], {"pads": np.int64([-5, 3])})
+    assert "mode is constant, edge, reflect or wrap, not mirror" in refused(genrw, saved(tmp_path, proto))
 
 
 def test_short_constants_are_written_out(genrw: Command, tmp_path: Path) -> None:
