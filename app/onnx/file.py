@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 SUFFIX = ".onnx"
 _DOMAINS = ("", "ai.onnx")
 _MAX_BYTES = 1 << 31
+_EXCEPTION = re.compile(r"\[\w+Error\]\s*(Inference error\(s\):\s*)?")
+"""What onnx writes before each part of a message."""
 
 
 def read_model(path: str | Path) -> onnx.ModelProto:
@@ -151,6 +154,7 @@ def _nodes(model: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, int]]:
 
 
 def _told(message: str, problem: Exception) -> GenrwError:
-    """A diagnostic with the first line of what a library said."""
-    said = next((line.strip() for line in str(problem).splitlines() if line.strip()), type(problem).__name__)
+    """A diagnostic with the first line of what a library said, without the names of its exceptions."""
+    lines = (_EXCEPTION.sub("", line).strip() for line in str(problem).splitlines())
+    said = next(filter(None, lines), type(problem).__name__)
     return error(f"{message}: {said}")

@@ -597,7 +597,8 @@ def test_a_sequence(genrw: Command, tmp_path: Path) -> None:
 def test_wrong_types(genrw: Command, tmp_path: Path) -> None:
     inputs = [value("x", [4]), value("i", [4], TensorProto.INT32)]
     path = saved(tmp_path, model([helper.make_node("Add", ["x", "i"], ["y"])], inputs, [value("y", [4])]))
-    assert "is no valid ONNX model" in refused(genrw, path)
+    said = refused(genrw, path)
+    assert "is no valid ONNX model: (op_type:Add): B has inconsistent type tensor(int32)" in said
 
 
 @pytest.mark.parametrize("location", ["w.bin", "../w.bin", "/etc/passwd"])

@@ -108,6 +108,18 @@ def test_a_window_larger_than_what_it_lies_over(operator: str) -> None:
         np.testing.assert_allclose(got, wanted[..., None], rtol=1e-5)
 
 
+def test_the_largest_of_nothing_stands_nowhere() -> None:
+    """Windows that hold pads alone have a lowest value, and no place of it; with dilations wider pads leave some elements."""
+    attributes: dict[str, Any] = {"kernel_shape": [2], "pads": [2, 2]}
+    with pytest.raises(GenrwError, match=r"pads \{2, 2\} make windows without elements"):
+        import_model(model("MaxPool", attributes, [(1, 1, 4)], 2), shipped(), {}, {}, "host")
+    import_model(model("MaxPool", attributes | {"dilations": [3]}, [(1, 1, 4)], 2), shipped(), {}, {}, "host")
+    x = np.float32([[[1, 2, 3, 4]]])
+    lone = import_model(model("MaxPool", attributes, [x.shape], 1), shipped(), {}, {}, "host")
+    (got,) = lone.program("test.onnx", shipped(), Options(target="host"), "host").run({"x0": x}, "host").values()
+    assert got.tolist() == [[[-np.inf, 1, 2, 3, 4, 4, -np.inf]]]
+
+
 def test_no_window_is_refused() -> None:
     made = model("MaxPool", {"kernel_shape": [3], "strides": [2], "ceil_mode": 1}, [(1, 1, 1)], 1)
     with pytest.raises(GenrwError, match="are larger than"):
@@ -118,7 +130,29 @@ IMPOSSIBLE: dict[str, tuple[str, dict[str, Any], list[tuple[int, ...]], str]] = 
     "pads that leave nothing": ("ConvTranspose", {"pads": [1, 0, 2, 1]}, [(2, 1, 5, 1), (1, 1, 3, 1)], "pad less"),
     "pads of another number": ("ConvTranspose", {"pads": [1, 1, 1]}, [X, (4, 3, 3, 3)], "one before and one after"),
     "pads of no name": ("Conv", {"auto_pad": "SAME"}, [X, W], "auto_pad is .*, not SAME"),
-    "turned, and pads of no name": ("ConvTranspose", {"auto_pad": "SAME"}, [X, (4, 3, 3, 3)], "not supported"),
+    "turned, and pads of no name": ("ConvTranspose", {"auto_pad": "SAME"}, [X, (4, 3, 3, 3)], "not SAME"),
+    "too few strides": ("Conv", {"strides": [2]}, [X, W], r"stride \{2\} and dilation \{1, 1\} are not one number"),
+    "too few dilations": ("Conv", {"dilations": [2]}, [X, W], r"dilation \{2\} are not one number above 0 for each"),
+    "too few pads": ("Conv", {"pads": [1, 1]}, [X, W], r"pads \{1, 1\} are not one before and one after"),
+    "too few strides to pad by": ("Conv", {"strides": [2], "auto_pad": "SAME_UPPER"}, [X, W], r"stride \{2\}"),
+    "strides of nothing": ("Conv", {"strides": [0, 1], "auto_pad": "SAME_LOWER"}, [X, W], r"stride \{0, 1\}"),
+    "another kernel": ("Conv", {"kernel_shape": [2, 2]}, [X, W], r"kernel_shape \{2, 2\} is not what weights of shape"),
+    "turned, another kernel": ("ConvTranspose", {"kernel_shape": [2, 2]}, [X, (4, 3, 3, 3)], "is not what weights"),
+    "turned, too few strides": (
+        "ConvTranspose",
+        {"strides": [2], "output_shape": [9, 8]},
+        [X, (4, 3, 3, 3)],
+        r"strides \{2\} and dilations \{1, 1\} are not one number above 0",
+    ),
+    "turned, too few lengths": (
+        "ConvTranspose",
+        {"output_shape": [9]},
+        [X, (4, 3, 3, 3)],
+        r"output_shape \{9\} is not",
+    ),
+    "pools of another rank": ("MaxPool", {"kernel_shape": [3]}, [X], r"kernel_shape \{3\} is not one length for each"),
+    "pools with too few pads": ("AveragePool", {"kernel_shape": [3, 2], "pads": [1, 1]}, [X], r"pads \{1, 1\} are not"),
+    "pools with too few strides": ("LpPool", {"kernel_shape": [3, 2], "strides": [1]}, [X], r"stride \{1\} and"),
     "pools with pads of no name": ("MaxPool", {"kernel_shape": [3, 2], "auto_pad": "SAME"}, [X], "not SAME"),
     "a letter that no operand has": ("Einsum", {"equation": "ij,jk->iq"}, [(2, 3), (3, 4)], "no operand has"),
     "a letter twice": ("Einsum", {"equation": "ij->jji"}, [(2, 3)], "or one twice"),
