@@ -10,16 +10,20 @@ from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.runtime.device import Device
 from genrw.codegen.runtime.given import check_settings
 from genrw.codegen.runtime.launch import Built, launch_table
+from genrw.engine.library.one_process import OfOneProcess
 from genrw.grammar.diagnostics import error
 from genrw.program import Program
 from genrw.tuned import with_winners
 
 
-class Executable:
+class Executable(OfOneProcess):
     """A program compiled for a device, called on arrays of the parameters' types and shapes.
 
     `source` is its HIP C++; `launch` describes its kernels as `launch.json` does.
     """
+
+    what = "a compiled program"
+    instead = "pass the program's path or its text on, and compile it there, where compiled kernels are found on disk"
 
     def __init__(self, program: Program, device: Device) -> None:
         self.program, self.device = with_winners(program, device.model), device

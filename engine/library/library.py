@@ -17,6 +17,7 @@ from genrw.engine.language.functions import Function
 from genrw.engine.language.members import Members, lasting
 from genrw.engine.library.context import EMPTY, Record
 from genrw.engine.library.instructions import Instruction
+from genrw.engine.library.one_process import OfOneProcess
 from genrw.engine.library.rows import rules_among
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.expr_tree import Call, Const, Expr, IfElse, ListExpr, Name
@@ -312,11 +313,14 @@ def _unscheduled(listing: Span, name: str) -> GenrwError:
 
 
 @dataclass(frozen=True, eq=False)
-class Library:
+class Library(OfOneProcess):
     """Everything that a set of `.rw` files declares. `foreign` names the operators and instructions that did not
     come with genrw, `foreign_rules` the rules. `dialects` are the imports of each foreign language,
     by name. `signs` says which operator is written with a sign; in `files` operators
     stand in the place of signs, `read` are the files as they were read."""
+
+    what = "a library of rules"
+    instead = "pass the folders of the rules on, and load them there"
 
     files: tuple[RuleFile, ...]
     operators: Mapping[str, Operator]

@@ -12,6 +12,7 @@ from typing import Any, Self
 from genrw.engine.ir.nodes import MAIN_MODULE, Module, Node, Unit
 from genrw.engine.ir.types import Type
 from genrw.engine.library.library import Library
+from genrw.engine.library.one_process import OfOneProcess
 from genrw.engine.lowering.options import Options
 from genrw.engine.lowering.pipeline import Pipeline
 from genrw.engine.lowering.trace import Trace
@@ -54,7 +55,7 @@ def recording_pipeline_of(library: Library) -> Pipeline:
 
 
 @dataclass(frozen=True)
-class StagedProgram:
+class StagedProgram(OfOneProcess):
     """Programs at some stage, with the rules and options that they are lowered by: modules, each alone or with the
     kernels that it fell into.
 
@@ -62,6 +63,9 @@ class StagedProgram:
     contents of files that parameters name; others lie beside the program's own file. `unused` names inputs of a model
     that are none of its program; `aliases` are a model's own names for inputs that the program calls otherwise. Where the rules are not `trusted`, kernels have no C++ of theirs that could do harm.
     """
+
+    what = "a program"
+    instead = "pass its path or its text on, `str(program)`, and load it there"
 
     units: tuple[Unit, ...]
     library: Library

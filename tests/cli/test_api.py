@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -223,3 +225,20 @@ def test_problems_come_together() -> None:
 def test_a_program_has_no_symbolic_dimensions() -> None:
     with pytest.raises(genrw.GenrwError, match="only ONNX models have symbolic dimensions"):
         genrw.load("x = @param:x -> float{4}\n@return(x)\n", dims={"N": 4})
+
+
+def test_what_belongs_to_a_process_is_not_pickled() -> None:
+    """The message says what to pass on instead; a copy is the thing itself."""
+    program, compiled = genrw.load(ADD), genrw.compile(ADD)
+    for thing, said in [
+        (compiled, r"a compiled program cannot be pickled, .*: pass the program's path or its text on, and compile"),
+        (program, r"a program cannot be pickled, .*: pass its path or its text on, `str\(program\)`"),
+        (program.lower("lanewise"), "a program cannot be pickled"),
+        (program.library, "a library of rules cannot be pickled, .*: pass the folders of the rules on"),
+    ]:
+        with pytest.raises(TypeError, match=said):
+            pickle.dumps([thing])
+        assert copy.copy(thing) is thing
+        assert copy.deepcopy(thing) is thing
+    again = genrw.load(str(program.lower("lanewise")))
+    assert genrw.lower(again) == genrw.lower(program)
