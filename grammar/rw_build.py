@@ -156,11 +156,20 @@ class RwBuilder(ExprBuilder):
 
     def setting(self, c: list[Any]) -> tuple[str, Expr] | Requirement:
         name, value, message = c
+        if name.type == "REQUIRES":
+            return self._requirement(name, value, message)
         if message is None:
             return name.value, value
-        if name.type != "REQUIRES":
-            raise error("a text follows the value", self.span(message, message), "write one value behind a name")
-        return Requirement(value, string(self.source, message), self.span(name, message))
+        raise error("a text follows the value", self.span(message, message), "write one value behind a name")
+
+    def _requirement(self, keyword: Token, condition: Expr, message: Token | None) -> Requirement:
+        remedy = 'write "…" behind the condition: a sentence for those who do not keep it'
+        if message is None:
+            raise error("what is required has no message", condition.span, remedy)
+        text = string(self.source, message)
+        if not text.strip():
+            raise error("the message is empty", self.span(message, message), remedy)
+        return Requirement(condition, text, self.span(keyword, message))
 
     # ---- clauses
 
@@ -531,8 +540,7 @@ class RwBuilder(ExprBuilder):
 
     def requires(self, c: list[Any]) -> _Clause:
         keyword, condition, message = c
-        requirement = Requirement(condition, string(self.source, message), self.span(keyword, message))
-        return _Clause(keyword, (requirement,))
+        return _Clause(keyword, (self._requirement(keyword, condition, message),))
 
     def is_(self, c: list[Any]) -> _Clause:
         keyword, term, guard, computed = c

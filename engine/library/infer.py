@@ -212,11 +212,11 @@ def unmet_requirement(operator: Operator, known: Mapping[str, Any]) -> str | Non
 
 
 def filled(message: str, env: Mapping[str, Any], labels: Mapping[str, str] = MappingProxyType({})) -> str:
-    """A message with its `{x}` and `{x.rank}` holes filled; one of an unknown member stays as it is."""
+    """A message with its `{x}` and `{x.rank}` holes filled; one of an unknown name or member stays as it is."""
     for hole in holes(message):
         base, _, member = hole.partition(".")
         try:
-            value = env[base].member(member) if member else labels.get(base, env.get(base))
+            value = env[base].member(member) if member else {**env, **labels}[base]
         except (KeyError, AttributeError):
             continue
         message = message.replace(f"{{{hole}}}", show(value))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from genrw.engine.language.expr_walk import free_names
+from genrw.engine.library.infer import filled
 from genrw.engine.library.library import DEFAULT, ExpressionScope, Target
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Const, Expr
@@ -93,7 +94,10 @@ def _unmet(chain: list[TargetDecl], target: Target, scope: ExpressionScope) -> I
             if scope.compile(requirement.condition)(target.values) is not True:
                 yield _told(chain[0], requirement, asked, target)
         except GenrwError as problem:
-            yield from problem.diagnostics
+            if requirement in chain[0].requires:
+                yield from problem.diagnostics
+            else:  # What is asked of all others is right, and the value of another kind.
+                yield _told(chain[0], requirement, asked, target)
 
 
 def _told(decl: TargetDecl, requirement: Requirement, asked: Collection[str], target: Target) -> Diagnostic:
@@ -101,7 +105,8 @@ def _told(decl: TargetDecl, requirement: Requirement, asked: Collection[str], ta
     span = next((value.span for name, value in decl.values if name in asked), decl.name_span)
     shown = ", ".join(f"`{name}` is {shown_value(target.values[name])}" for name in sorted(asked))
     remedy = f"`{requirement.condition.span.text}` has to hold"
-    return Diagnostic(f"{requirement.message}, and {shown}", span, remedy)
+    message = filled(requirement.message, {name: shown_value(value) for name, value in target.values.items()})
+    return Diagnostic(f"{message}, and {shown}", span, remedy)
 
 
 def shown_value(value: Any) -> str:

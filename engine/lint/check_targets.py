@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from genrw.engine.language.expr_walk import did_you_mean, free_names, member_uses
+from genrw.engine.library.infer import holes
 from genrw.engine.library.library import Library
 from genrw.engine.library.targets import MARKS, base_chain, shown_value
 from genrw.engine.lint.walks import expressions
@@ -61,6 +62,10 @@ def _requirements(decl: TargetDecl, known: Collection[str]) -> Iterator[Diagnost
         for name in sorted(free_names(requirement.condition) - set(known)):
             remedy = did_you_mean(name, known) or "remove the line"
             yield Diagnostic(f"no target has a `{name}`", requirement.condition.span, remedy)
+        for hole in holes(requirement.message):
+            if hole not in known:
+                remedy = did_you_mean(hole, known) or "braces hold the name of a value"
+                yield Diagnostic(f"the message names `{hole}`, which no target has", requirement.span, remedy)
 
 
 def _bases(library: Library, name: str) -> set[str]:
