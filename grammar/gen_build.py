@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from lark import Token
@@ -141,7 +142,16 @@ class GenBuilder(Builder):
     # ---- attributes
 
     def attributes(self, c: list[Any]) -> AttributeList:
+        self._once((attribute.name, attribute.span) for attribute in c[:-1])
         return AttributeList(tuple(c[:-1]), c[-1])
+
+    def _once(self, named: Iterable[tuple[str, Span]]) -> None:
+        """GenrwError for a name that is given twice."""
+        seen: set[str] = set()
+        for name, span in named:
+            if name in seen:
+                raise error(f"`{name}` is given twice", span, "remove one of them")
+            seen.add(name)
 
     def attribute(self, c: list[Any]) -> Attribute:
         name, part = c
@@ -171,10 +181,13 @@ class GenBuilder(Builder):
         return _Part(items, c[0].start_pos, c[-1].end_pos)
 
     def mapping(self, c: list[Any]) -> _Part:
-        return _Part(MapValue(tuple(c[1:-1])), c[0].start_pos, c[-1].end_pos)
+        pairs = c[1:-1]
+        self._once((name, span) for name, _, span in pairs)
+        return _Part(MapValue(tuple((name, value) for name, value, _ in pairs)), c[0].start_pos, c[-1].end_pos)
 
-    def pair(self, c: list[Any]) -> tuple[str, Value]:
-        return _plain(c[0]), self._value(c[1])[0]
+    def pair(self, c: list[Any]) -> tuple[str, Value, Span]:
+        value, span = self._value(c[1])
+        return _plain(c[0]), value, self.place(c[0]).to(span)
 
     # ---- types
 

@@ -48,12 +48,16 @@ items: st.SearchStrategy[Any] = st.recursive(
     _leaves,
     lambda inner: st.one_of(
         st.lists(inner, max_size=3).map(tuple),
-        st.lists(st.tuples(names, inner), min_size=1, max_size=3).map(lambda pairs: g.MapValue(tuple(pairs))),
+        st.lists(st.tuples(names, inner), min_size=1, max_size=3, unique_by=lambda pair: pair[0]).map(
+            lambda pairs: g.MapValue(tuple(pairs))
+        ),
     ),
     max_leaves=6,
 )
 values = items | tensors.filter(lambda node: node.dtype is not None)
-attributes = st.lists(st.builds(g.Attribute, dotted, st.none() | values), max_size=3).map(tuple)
+attributes = st.lists(
+    st.builds(g.Attribute, dotted, st.none() | values), max_size=3, unique_by=lambda attribute: attribute.name
+).map(tuple)
 operands = st.lists(st.one_of(dotted.map(g.Ref), numbers.map(g.NumberOperand)), max_size=3).map(tuple)
 results = st.lists(dotted, max_size=2).map(tuple)
 instructions = st.one_of(
