@@ -61,12 +61,21 @@ def _tell(source: Source, text: str, diff: bool) -> None:
     write("".join(difflib.unified_diff(before, after, source.name, f"{source.name} (laid out)")))
 
 
+def _no_file(path: Path) -> GenrwError:
+    """What is said of a path that is neither a folder nor a file of one of the two languages."""
+    if str(path) == "-":
+        return error("`fmt` lays out files where they lie, and `-` is none", remedy="name files, or folders of them")
+    if not path.exists():
+        return error(f"there is no file {path}")
+    return error(f"{path} is neither a {PROGRAM} nor a {RULES} file", remedy="the ending says which language it is")
+
+
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
     """The files named, and in folders all that are written in one of the two languages."""
     for path in paths or (Path("."),):
         if path.is_dir():
             yield from sorted(visible_files(path, PROGRAM, RULES))
         elif path.suffix not in (RULES, PROGRAM):
-            raise error(f"{path} is neither a {PROGRAM} nor a {RULES} file")
+            raise _no_file(path)
         else:
             yield path

@@ -237,3 +237,16 @@ def test_what_cannot_be_read_stays(tmp_path: Path, capsys: pytest.CaptureFixture
     assert path.read_text() == "x = (\n"
     assert execute(["fmt", str(tmp_path / "a.txt")]) == 2
     assert "is neither a .gen nor a .rw file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("missing", "there is no file missing"),
+        ("missing.rw", "there is no file missing.rw"),
+        ("-", "`fmt` lays out files where they lie, and `-` is none\n  help: name files, or folders of them"),
+    ],
+)
+def test_what_is_no_file(given: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["fmt", given]) == 2
+    assert capsys.readouterr().err == f"error: {said}\n"
