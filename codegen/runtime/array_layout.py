@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from genrw.engine.ir.dtypes import numpy_dtype
 from genrw.engine.ir.types import packed_strides
+from genrw.engine.language.arrays import masked
 from genrw.grammar.diagnostics import error
 
 Array = npt.NDArray[Any]
@@ -24,6 +25,8 @@ def memory_size(lens: tuple[int, ...], strides: tuple[int, ...]) -> int:
 
 def check_array(name: str, value: object, dtype: str, lens: tuple[int, ...]) -> Array:
     """The value as an array of the tensor's type and shape; GenrwError if it is none."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise masked(name)
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as problem:

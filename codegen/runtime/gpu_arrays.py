@@ -15,6 +15,7 @@ from genrw.codegen.runtime.array_layout import Array
 from genrw.codegen.runtime.gpu_memory import ResultMemory
 from genrw.engine.ir.dtypes import DTYPES, dtype_name, numpy_dtype
 from genrw.engine.ir.types import packed_strides
+from genrw.engine.language.arrays import masked
 from genrw.grammar.diagnostics import error
 
 # DLDeviceType of dlpack.h
@@ -106,6 +107,8 @@ def stream_address(given: Any) -> int:
 
 
 def _from_interface(name: str, value: Any, interface: dict[str, Any]) -> DeviceView:
+    if interface.get("mask") is not None:
+        raise masked(name)
     dtype = np.dtype(interface["typestr"])
     known = dtype_name(dtype)
     if known is None:

@@ -11,7 +11,7 @@ from genrw.engine.interpret.evaluate import Evaluator, at_node
 from genrw.engine.interpret.lane_program import LaneProgram
 from genrw.engine.ir.dtypes import DTYPES, dtype_name
 from genrw.engine.ir.nodes import Module, Node
-from genrw.engine.language.arrays import Array, Values, stored
+from genrw.engine.language.arrays import Array, Values, masked, stored
 from genrw.engine.language.functions import Value
 from genrw.engine.library.library import Library
 from genrw.engine.programs.signature import written_parameters
@@ -75,6 +75,8 @@ def _inputs_are(names: Iterable[str]) -> str:
 def _input(name: str, parameter: Node, given: Values | None, precise: bool) -> Array:
     if given is None:
         raise error(f"there is no value for the input `{name}`", parameter.span)
+    if isinstance(given, np.ma.MaskedArray):
+        raise masked(name)
     values, type_ = np.asarray(given), parameter.type
     dtype, lens = dtype_name(values.dtype) or str(values.dtype), list(type_.lens)
     if dtype != type_.dtype and not (precise and dtype == "double" and DTYPES[type_.dtype].is_float):

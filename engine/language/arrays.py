@@ -15,9 +15,16 @@ from genrw.engine.language import elementwise
 from genrw.engine.language.functions import Misuse, Value, describe
 from genrw.engine.language.shapes import broadcast_lens
 from genrw.engine.language.tensors import affordable
-from genrw.grammar.diagnostics import error
+from genrw.grammar.diagnostics import GenrwError, error
 
 Values = npt.NDArray[Any]
+
+
+def masked(name: str) -> GenrwError:
+    """What is told of an array with a mask, of which a program would compute with all elements."""
+    return error(
+        f"input `{name}` is a masked array, and programs see no masks", remedy="fill what the mask hides: x.filled(0)"
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -190,6 +190,7 @@ def test_results_come_in_order() -> None:
         ((X, "text"), {}, "input `y` is"),
         ((X, [[1.0], [2.0, 3.0]]), {}, "input `y` is no array"),
         ((X, Y.astype(Y.dtype.newbyteorder())), {}, "input `y`'s elements are in the other order"),
+        ((X, np.ma.masked_equal(Y, 1)), {}, "input `y` is a masked array, and programs see no masks"),
         ((X, Y), {"threads": 0}, "`threads` is 0"),
         ((X, Y), {"threads": "two"}, "`threads` is 'two'"),
         ((X, Y), {"order": -1}, "`order` is -1"),
@@ -198,6 +199,12 @@ def test_results_come_in_order() -> None:
 def test_wrong_arguments(arrays: tuple[Any, ...], named: dict[str, Any], said: str) -> None:
     with pytest.raises(genrw.GenrwError, match=said):
         genrw.compile(ADD)(*arrays, **named)
+
+
+@pytest.mark.parametrize("device", ["host", "interpret"])
+def test_no_mask_is_ignored(device: str) -> None:
+    with pytest.raises(genrw.GenrwError, match=r"input `x` is a masked array, .*\n  help: .*x\.filled\(0\)"):
+        genrw.load(ADD).run({"x": np.ma.array(X), "y": Y}, device)
 
 
 def test_threads_each_have_their_own_engine() -> None:

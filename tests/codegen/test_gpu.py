@@ -305,6 +305,13 @@ def asked(given: dict[str, Tensor]) -> list[int]:
     return [len(tensor.streams) for tensor in given.values()]
 
 
+def test_no_mask_on_the_gpu_is_ignored(program: GpuProgram) -> None:
+    given = {name: OnGpu(array) for name, array in inputs().items()}
+    hidden = OnGpu(inputs()["x"], mask=OnGpu(np.zeros((6, 40), np.bool_)))
+    with pytest.raises(GenrwError, match="input `x` is a masked array"):
+        program(given | {"x": hidden})
+
+
 @pytest.mark.usefixtures("torch")
 def test_arrays_that_differ_in_their_address_alone_are_not_asked_again(program: GpuProgram) -> None:
     first, second, out = tensors(), tensors(), {"d": Tensor(aligned(np.zeros((6, 40), np.float32)))}
