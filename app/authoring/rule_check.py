@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from genrw.authoring.rulesets import own_declarations, unchecked_library
 from genrw.engine.library.library import Library
 from genrw.engine.lint.check import MALFORMED, lint
-from genrw.engine.lint.finding import Finding
+from genrw.engine.lint.finding import Finding, finding
+from genrw.engine.verify.monoids import try_monoid
+from genrw.grammar.rw_tree import MonoidDecl
 from genrw.terminal import write, write_diagnostics
+
+_MONOID_INSTANCES = 1
+"""A few dozen numbers of each type: they take some hundredths of a second."""
 
 
 def check_folders(folders: Sequence[str | Path], shipped: bool, as_json: bool) -> int:
     """Print all findings; 1 if there are any. GenrwError for files that cannot be read as rules.
 
-    The examples of rules that are not shipped are run.
+    Of what is not shipped the examples of rules are run, and the clauses of monoids on a few numbers.
     """
     library, problems = unchecked_library(folders, shipped=shipped)
-    declared = (Finding(MALFORMED, p.span.text if p.span is not None else "", p) for p in problems)
-    found = _of_author([*declared, *lint(library, own_declarations(library))], library)
+    found = [Finding(MALFORMED, p.span.text if p.span is not None else "", p) for p in problems]
+    found += lint(library, own_declarations(library))
+    if not any(f.kind == MALFORMED for f in found):
+        found += _wrong_monoids(library)
+    found = _of_author(found, library)
     if as_json:
         write(json.dumps([_entry(f) for f in found], indent=2, ensure_ascii=False))
     elif found:
@@ -30,6 +38,15 @@ def check_folders(folders: Sequence[str | Path], shipped: bool, as_json: bool) -
     else:
         write(f"{len(library.rules)} rules, nothing found")
     return int(bool(found))
+
+
+def _wrong_monoids(library: Library) -> Iterator[Finding]:
+    """Own monoids that do not keep what folds rely on. What takes many numbers to see `rules verify` tells."""
+    for monoid in (d for d in own_declarations(library) if isinstance(d, MonoidDecl)):
+        _, wrong = try_monoid(library, monoid, _MONOID_INSTANCES, monoid.name)
+        if wrong is not None:
+            message = f"the monoid `{monoid.name}` is wrong: {wrong.reason}"
+            yield finding("monoid", monoid.name, message, wrong.span, wrong.remedy)
 
 
 def _entry(found: Finding) -> dict[str, Any]:

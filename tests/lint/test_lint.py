@@ -127,6 +127,26 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert entry["help"]
 
 
+MONOID = "monoid mine where T: real\n  carry s: T\n  element s = x\n  identity s = {}\n  combine s = {}\n  finish s\n"
+
+
+@pytest.mark.parametrize(
+    ("identity", "combine", "said"),
+    [
+        ("0", "a.s - b.s", "5:16: error: the monoid `mine` is wrong: its identity is not neutral for float"),
+        ("0", "max(a.s, b.s)", "5:16: error: the monoid `mine` is wrong: its identity is not neutral for float"),
+        ("-inf", "max(a.s, b.s)", ""),
+    ],
+)
+def test_monoids_are_tried(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], identity: str, combine: str, said: str
+) -> None:
+    path = tmp_path / "mine.rw"
+    path.write_text("# A monoid.\n" + MONOID.format(identity, combine))
+    assert execute(["rules", "check", "--rules", str(tmp_path)]) == bool(said)
+    assert capsys.readouterr().err.startswith(f"{path}:{said}" if said else "")
+
+
 def test_what_cannot_be_read_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.rw").write_text("rule again (\n")
     assert execute(["rules", "check", "--rules", str(tmp_path)]) == 2
