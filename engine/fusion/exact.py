@@ -22,6 +22,8 @@ MOST_NEEDS = 6000
 """How many variables a program may take: with more the solver would not end."""
 
 _SECONDS = 120.0
+_OUT_OF_TIME = 1
+"""What scipy's solver says of itself where it came to no end."""
 
 
 def exact(graph: FusionGraph) -> Plan:
@@ -74,7 +76,9 @@ class _Program:
         self.upper.append(upper)
         self.cost.append(cost)
         if len(self.cost) > MOST_NEEDS:
-            raise error("the program is too large for an exact plan", remedy="leave out `--plan exact`")
+            module = self.graph.module
+            message = f"module `{module.name}` is too large for an exact plan"
+            raise error(message, module.span, "leave out `--plan exact`")
         return len(self.cost) - 1
 
     def _spaces(self, i: int) -> list[int]:
@@ -227,7 +231,11 @@ class _Program:
             options={"time_limit": _SECONDS, "mip_rel_gap": 1e-6},
         )
         if found.status != 0:
-            raise error("no best plan was found in time", remedy="leave out `--plan exact`")
+            within = (
+                f"within {_SECONDS:g} seconds" if found.status == _OUT_OF_TIME else f"by the solver: {found.message}"
+            )
+            name, span = self.graph.module.name, self.graph.module.span
+            raise error(f"no best plan of module `{name}` was found {within}", span, "leave out `--plan exact`")
         chosen = [c for c in self.candidates if found.x[c.used] > 0.5]
         kernels = []
         for c in sorted(chosen, key=lambda c: (found.x[c.rank], c.first)):

@@ -31,8 +31,8 @@ ORDERS = (0, 1, 7)
 """How the groups and waves of printed kernels take turns."""
 SECONDS_APART = 120.0
 """How long kernels may take in a process of their own."""
-_TOO_LARGE = "too large for an exact plan"
-"""What is said of programs that have no exact plan, which are none of those that may be asked for one."""
+_NO_EXACT_PLAN = ("too large for an exact plan", "was found within")
+"""What is said of programs that have no exact plan, or none in time, which are none of those that may be asked for one."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def lowered_trials(trials: Sequence[Trial], library: Library) -> list[Lowered | 
         except Exception as problem:
             if len(found) > 1:
                 return _one_by_one(trials, library, problem)
-            if _TOO_LARGE in str(problem):
+            if any(said in str(problem) for said in _NO_EXACT_PLAN):
                 return [Rejected(str(problem)) if i in found else b for i, b in enumerate(begun)]
             kind = _kind(problem, f"refused at {stage}", f"at {stage}")
             faults.update((i, only.fault(kind, str(problem))) for i, only in found.items())
@@ -153,7 +153,8 @@ def lowered_trials(trials: Sequence[Trial], library: Library) -> list[Lowered | 
 def _one_by_one(trials: Sequence[Trial], library: Library, problem: Exception) -> list[Lowered | Fault | Rejected]:
     """Trials that cannot be lowered together: one of them cannot be lowered alone, or that is a fault of its own."""
     found = [lowered_trials([trial], library)[0] for trial in trials]
-    if _TOO_LARGE in str(problem) or any(isinstance(result, Fault) for result in found):
+    told = any(said in str(problem) for said in _NO_EXACT_PLAN)
+    if told or any(isinstance(result, Fault) for result in found):
         return found
     return [Fault(_kind(problem, "refused together", "together"), str(problem)), *found[1:]]
 

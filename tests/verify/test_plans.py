@@ -149,3 +149,19 @@ def test_a_reduction_inlined_at_the_wrong_index_is_seen(tmp_path: Path) -> None:
     assert not right.problems
     (wrong,) = [check([(text, graphs[1].graph, graphs[1])], library)]
     assert len(wrong.problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "said"),
+    [
+        ("_SECONDS", 0.0, "no best plan of module `main` was found within 0 seconds"),
+        ("MOST_NEEDS", 3, "module `main` is too large for an exact plan"),
+    ],
+)
+def test_no_exact_plan_is_told(monkeypatch: pytest.MonkeyPatch, limit: str, value: float, said: str) -> None:
+    pytest.importorskip("scipy")
+    monkeypatch.setattr(f"genrw.engine.fusion.exact.{limit}", value)
+    steps = "".join(f"a{i} = reduce_sum[axes={{1}}](b{i})\nb{i + 1} = mul(b{i}, a{i})\n" for i in range(4))
+    text = f"b0 = @param:x -> float{{64, 100}}\n{steps}@return(b4)\n"
+    with pytest.raises(GenrwError, match=rf":1:1: error: {said}\n(.*\n)*  help: leave out `--plan exact`"):
+        load(text, plan="exact").lower("fuse")
