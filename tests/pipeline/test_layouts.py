@@ -139,15 +139,8 @@ def test_a_rule_of_one_line_opens_an_arrangement(tmp_path: Path) -> None:
             "a part of a lane's share of 1 in vectors of 1, or 0 for all of it, not 99",
         ),
         ("lanes=16, vector=1, share=1, launched=0 - 1", "-1 workgroups do not take the work of 4 in turn"),
-        ("lanes=16, vector=1, share=1, launched=2", "2 workgroups do not take the work of 4 in turn"),
         ("lanes=16, vector=1, share=1, resident=9", "a unit has no room for 9 workgroups of 256 lanes"),
         ("lanes=16, vector=1, share=1, from_aligned=2", "`down` and `turns` are 0 or 1, not 2, 0 and 0"),
-        ("lanes=16, vector=1, share=1, apart=3", "what is 3 rows apart are the chunks of a patch"),
-        ("lanes=16, vector=1, share=1, rows=3", "3 by 0 elements are a tile of `sides`"),
-        ("lanes=16, vector=1, share=1, stages=3", "axes of a product take an `instruction`"),
-        ("lanes=16, vector=1, share=1, m_axes=[0]", "axes of a product take an `instruction`"),
-        ("lanes=16, vector=1, share=1, scores_depth=3", "a depth of 3 is that of `scores`"),
-        ('lanes=16, vector=1, share=1, scores="q"', "`q` leaves scores for an `instruction`"),
     ],
 )
 def test_what_is_no_arrangement_is_refused(tmp_path: Path, numbers: str, message: str) -> None:
