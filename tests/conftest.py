@@ -31,11 +31,19 @@ def pytest_configure(config: pytest.Config) -> None:
     pytest's own cache it lasts as long as the run."""
     kept = getattr(config, "cache", None)
     if kept is not None:
-        os.environ["GENRW_CACHE_DIR"] = str(kept.mkdir("genrw"))
+        _keep_in(kept.mkdir("genrw"))
         return
     folder = TemporaryDirectory(prefix="genrw")
     config.add_cleanup(folder.cleanup)
-    os.environ["GENRW_CACHE_DIR"] = folder.name
+    _keep_in(Path(folder.name))
+
+
+def _keep_in(folder: Path) -> None:
+    """Have this process and those that tests start keep what they make in a folder. Where Python is told to write no compiled
+    modules, each of hundreds of processes would compile all of them."""
+    os.environ["GENRW_CACHE_DIR"] = str(folder)
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+        os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "modules")
 
 
 _BATCH = re.compile(r"@(\w+)")
