@@ -22,9 +22,7 @@ from genrw.engine.egraph.stage import Limits
 from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.library.gather import build_library
 from genrw.engine.library.library import Library
-from genrw.engine.lint.check import lint
-from genrw.engine.lint.check_declarations import check_declarations
-from genrw.engine.lint.check_rules import check_rules
+from genrw.engine.lint.check import MALFORMED, lint
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.gen import parse_gen, print_gen
 from genrw.grammar.rw import parse_rw, print_rw
@@ -193,13 +191,12 @@ def files() -> dict[Path, RuleFile]:
 def checked_and_lowered(file: RuleFile, path: Path, files: Mapping[Path, RuleFile]) -> None:
     """Look for faults in all rules, one file of which is another; then lower with them."""
     library = build_library([file if p == path else f for p, f in files.items()])
-    for found in lint(library):
-        assert found.diagnostic.message
-        found.diagnostic.render()
-    findings = check_rules(library, [rule for rule in library.rules if rule.defines is None])
-    findings += check_declarations(library, file.declarations)
-    if findings:
-        raise GenrwError(findings)
+    found = lint(library)
+    for finding in found:
+        assert finding.diagnostic.message
+        finding.diagnostic.render()
+    if malformed := [finding.diagnostic for finding in found if finding.kind == MALFORMED]:
+        raise GenrwError(malformed)
     lower(Program.parse(Source("small.gen", SMALL), library))
 
 
