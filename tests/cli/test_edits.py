@@ -166,8 +166,11 @@ def test_what_fails_is_told_of_where_it_stands_now(tmp_path: Path, guard: str, n
     shutil.copytree(shipped_folder(), rules, ignore=lambda _, names: [n for n in names if n.startswith("__")])
     rule = f"rule mine\n  a * {{n}} when {guard}\n  => a * {{{number}}}\n"
     first = f"stage final\n\nlet half(n) = n / 0\n\n{rule}"
+    expected: dict[str, str] = {}
     for text in (first, f"\n\n{first}", first.replace("\nrule", "\n# moved\nrule"), first):
         (rules / "mine.rw").write_text(text)
         told = outcome(program, rules)
         assert "mine.rw:" in told
-        assert told == outcome_of_new_process(program, rules)
+        if text not in expected:
+            expected[text] = outcome_of_new_process(program, rules)
+        assert told == expected[text]
