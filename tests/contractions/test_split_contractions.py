@@ -16,8 +16,11 @@ from tiled_cases import Convolution, Product
 
 from genrw.authoring.rulesets import load_library
 from genrw.codegen.runtime.devices import HostDevice
+from genrw.engine.ir.nodes import Module
 from genrw.engine.library.library import Library
 from genrw.engine.lowering import alternatives
+from genrw.engine.lowering.alternatives import Alternatives
+from genrw.engine.lowering.options import Options
 
 EAGER = """
 /// Units enough, and launches so cheap, that short depths may be split.
@@ -42,7 +45,13 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 @pytest.fixture
 def eager(library: Library, monkeypatch: pytest.MonkeyPatch) -> Library:
-    """The library with these targets, while alternatives are taken whatever they cost."""
+    """The library with these targets, while products are split whatever it costs, and no other alternative is taken."""
+    found = Alternatives._able_on
+
+    def splitting(self: Alternatives, kernel: Module, options: Options) -> frozenset[str]:
+        return frozenset(rule for rule in found(self, kernel, options) if rule.endswith("split_contraction"))
+
+    monkeypatch.setattr(Alternatives, "_able_on", splitting)
     monkeypatch.setattr(alternatives, "_WORTH", inf)
     return library
 
