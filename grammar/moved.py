@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import is_dataclass, replace
 from typing import Any, TypeVar
 
@@ -32,23 +32,22 @@ def _moved(tree: Any, source: Source, by: int) -> Any:
 
 
 def told_again(problem: GenrwError, files: Iterable[RuleFile]) -> GenrwError:
-    """A problem of declarations that were read earlier, told of the same text where it stands in files as read now."""
+    """A problem of declarations that were read earlier, told of the same text where it stands in files as read now: in the one
+    of the same name, or in any if there is none, since a folder may have another name now."""
     now = {file.span.source.name: file for file in files}
-    return GenrwError([_relocated(diagnostic, now.get(_name(diagnostic))) for diagnostic in problem.diagnostics])
+    return GenrwError([_relocated(diagnostic, now) for diagnostic in problem.diagnostics])
 
 
-def _name(diagnostic: Diagnostic) -> str:
-    return diagnostic.span.source.name if diagnostic.span is not None else ""
-
-
-def _relocated(diagnostic: Diagnostic, file: RuleFile | None) -> Diagnostic:
+def _relocated(diagnostic: Diagnostic, now: Mapping[str, RuleFile]) -> Diagnostic:
     span = diagnostic.span
-    if span is None or file is None or span.source is file.span.source:
+    if span is None or any(span.source is file.span.source for file in now.values()):
         return diagnostic
-    for declaration in file.declarations:
-        text = declaration.span.text
-        at = span.source.text.rfind(text, 0, span.start + len(text))
-        if 0 <= at <= span.start and span.end <= at + len(text):
-            by = declaration.span.start - at
-            return replace(diagnostic, span=Span(file.span.source, span.start + by, span.end + by))
+    same = now.get(span.source.name)
+    for file in now.values() if same is None else (same,):
+        for declaration in file.declarations:
+            text = declaration.span.text
+            at = span.source.text.rfind(text, 0, span.start + len(text))
+            if 0 <= at <= span.start and span.end <= at + len(text):
+                by = declaration.span.start - at
+                return replace(diagnostic, span=Span(file.span.source, span.start + by, span.end + by))
     return diagnostic

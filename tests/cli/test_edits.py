@@ -174,3 +174,16 @@ def test_what_fails_is_told_of_where_it_stands_now(tmp_path: Path, guard: str, n
         if text not in expected:
             expected[text] = outcome_of_new_process(program, rules)
         assert told == expected[text]
+
+
+def test_what_fails_in_a_folder_is_told_of_that_folder(tmp_path: Path) -> None:
+    """Rules of the same text stood in another one before."""
+    program = tmp_path / "a.gen"
+    program.write_text("x = @param:x -> float{64, 1000}\ns = reduce_sum[axes={1}](x)\n@return(s)\n")
+    for name in ("one", "two"):
+        rules = tmp_path / name / "mine.rw"
+        rules.parent.mkdir()
+        rules.write_text("stage final\n\nlet half(n) = n / 0\n\nrule mine\n  a * {n} when n > 9\n  => a * {half(n)}\n")
+        with pytest.raises(GenrwError, match="division by zero") as caught:
+            genrw.lower(program, rules=[rules.parent])
+        assert str(caught.value).startswith(f"{rules}:3:15: error:")
