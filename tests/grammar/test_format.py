@@ -235,6 +235,7 @@ def test_what_cannot_be_read_stays(tmp_path: Path, capsys: pytest.CaptureFixture
     path.write_text("x = (\n")
     assert execute(["fmt", str(path)]) == 2
     assert path.read_text() == "x = (\n"
+    (tmp_path / "a.txt").write_text("x")
     assert execute(["fmt", str(tmp_path / "a.txt")]) == 2
     assert "is neither a .gen nor a .rw file" in capsys.readouterr().err
 
