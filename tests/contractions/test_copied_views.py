@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from math import inf
-
 import numpy as np
 import pytest
+from alternatives_taken import take_only
 from breadth import spread
 from cases import Case, case, listed, whole
 from references import backwards_data, backwards_weights, convolution, dot
 from support import load
 
 from genrw.codegen.runtime.devices import HostDevice
-from genrw.engine.ir.nodes import Module
-from genrw.engine.lowering import alternatives
-from genrw.engine.lowering.alternatives import Alternatives
-from genrw.engine.lowering.options import Options
 from genrw.program import Program
 
 COPYING = ("windows_of_copies", "bytes_along_the_depth")
@@ -25,13 +20,7 @@ TARGETS = ("sm_90", "gfx942")
 @pytest.fixture(autouse=True)
 def copied(monkeypatch: pytest.MonkeyPatch) -> None:
     """Views are copied wherever a rule says how, whatever it costs."""
-    found = Alternatives._able_on
-
-    def copying(self: Alternatives, kernel: Module, options: Options) -> frozenset[str]:
-        return frozenset(rule for rule in found(self, kernel, options) if rule.endswith(COPYING))
-
-    monkeypatch.setattr(Alternatives, "_able_on", copying)
-    monkeypatch.setattr(alternatives, "_WORTH", inf)
+    take_only(monkeypatch, *COPYING)
 
 
 def forward(dtype: str, lens: tuple[int, ...], window: tuple[int, ...], **moves: tuple[int, ...]) -> Case:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
+from alternatives_taken import take_only
 from cases import Case, case, whole
 from references import backwards_weights, dot
 from support import load
@@ -16,11 +16,7 @@ from tiled_cases import Convolution, Product
 
 from genrw.authoring.rulesets import load_library
 from genrw.codegen.runtime.devices import HostDevice
-from genrw.engine.ir.nodes import Module
 from genrw.engine.library.library import Library
-from genrw.engine.lowering import alternatives
-from genrw.engine.lowering.alternatives import Alternatives
-from genrw.engine.lowering.options import Options
 
 EAGER = """
 /// Units enough, and launches so cheap, that short depths may be split.
@@ -46,13 +42,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
 @pytest.fixture
 def eager(library: Library, monkeypatch: pytest.MonkeyPatch) -> Library:
     """The library with these targets, while products are split whatever it costs, and no other alternative is taken."""
-    found = Alternatives._able_on
-
-    def splitting(self: Alternatives, kernel: Module, options: Options) -> frozenset[str]:
-        return frozenset(rule for rule in found(self, kernel, options) if rule.endswith("split_contraction"))
-
-    monkeypatch.setattr(Alternatives, "_able_on", splitting)
-    monkeypatch.setattr(alternatives, "_WORTH", inf)
+    take_only(monkeypatch, "split_contraction")
     return library
 
 
