@@ -40,34 +40,46 @@ SHAPES = [
 
 
 def program(shape: tuple[int, ...], kind: str, dtype: str) -> str:
-    """The product as a program; `kind` nt has the second matrix lie turned around."""
+    """The product as a program; `kind` says of both matrices whether they lie as they are written (n) or turned around (t)."""
     *batch, m, n, k = shape
-    outer = "".join(f"{b}, " for b in batch)
-    if kind == "nn":
-        second = f"w = @param:w -> {dtype}{{{outer}{k}, {n}}}"
-    else:
-        order = [*range(len(batch)), len(batch) + 1, len(batch)]
-        second = (
-            f"t = @param:w -> {dtype}{{{outer}{n}, {k}}}\n"
-            f"w = transpose[permutation={{{', '.join(map(str, order))}}}](t)"
-        )
-    return f"x = @param:x -> {dtype}{{{outer}{m}, {k}}}\n{second}\ny = {'quant_dot' if dtype == 'int8' else 'dot'}(x, w)\n@return(y)\n"
+    product = "quant_dot" if dtype == "int8" else "dot"
+    lines = [
+        *_matrix("x", batch, m, k, kind[0], dtype),
+        *_matrix("w", batch, k, n, kind[1], dtype),
+        f"y = {product}(x, w)",
+    ]
+    return "\n".join([*lines, "@return(y)", ""])
+
+
+def _matrix(name: str, batch: list[int], rows: int, columns: int, lies: str, dtype: str) -> list[str]:
+    """A parameter of such a matrix, and its transpose where it lies turned around."""
+    outer = "".join(f"{length}, " for length in batch)
+    if lies == "n":
+        return [f"{name} = @param:{name} -> {dtype}{{{outer}{rows}, {columns}}}"]
+    order = ", ".join(map(str, [*range(len(batch)), len(batch) + 1, len(batch)]))
+    return [
+        f"t{name} = @param:{name} -> {dtype}{{{outer}{columns}, {rows}}}",
+        f"{name} = transpose[permutation={{{order}}}](t{name})",
+    ]
 
 
 def made(shape: tuple[int, ...], kind: str, dtype: str) -> tuple:
     """Matrices, torch's product of them, and what is expected."""
     *batch, m, n, k = shape
-    x, w = drawn((*batch, m, k), dtype), drawn((*batch, *((k, n) if kind == "nn" else (n, k))), dtype)
-    turned = w if kind == "nn" else w.transpose(-1, -2)
+    given = [
+        drawn((*batch, *(lens if lies == "n" else lens[::-1])), dtype)
+        for lens, lies in zip(((m, k), (k, n)), kind, strict=True)
+    ]
+    x, w = (value if lies == "n" else value.transpose(-1, -2) for value, lies in zip(given, kind, strict=True))
     if dtype == "int8":
-        return [x, w], lambda: torch._int_mm(x, turned), torch.matmul(x.double(), turned.double())
+        return given, lambda: torch._int_mm(x, w), torch.matmul(x.double(), w.double())
     wide = torch.double if dtype == "double" else torch.float
     out = torch.empty(*batch, m, n, device="cuda", dtype=x.dtype)
-    return [x, w], lambda: torch.matmul(x, turned, out=out), torch.matmul(x.to(wide), turned.to(wide))
+    return given, lambda: torch.matmul(x, w, out=out), torch.matmul(x.to(wide), w.to(wide))
 
 
 def cases(given: argparse.Namespace) -> list[Case]:
-    """Each shape with the second matrix as it is written, and turned around."""
+    """Each shape with its matrices as they are written, and turned around."""
     shapes = [tuple(map(int, shape.split("x"))) for shape in given.shapes]
     return [
         Case(
@@ -86,6 +98,6 @@ def cases(given: argparse.Namespace) -> list[Case]:
 if __name__ == "__main__":
     options = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("shapes", nargs="*", default=SHAPES)
-    options.add_argument("--kinds", default="nn,nt")
+    options.add_argument("--kinds", default="nn,nt", help="which of both lie turned around: of nn, nt, tn, tt")
     options.add_argument("--type", default="half", help=f"of {', '.join(TYPES)}; several with commas between")
     main(__doc__ or "", cases, options)
