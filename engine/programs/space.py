@@ -203,7 +203,7 @@ def space_record(module: Module, library: Library) -> Members:
     the smallest element type read or written, `wide` those of the largest, of tensors at least half as large as the space, if
     there are some; `views`, the shapes of what the only fold
     multiplies before it adds up, `view_types`, their element types, `view_layouts`, how they lie in memory ([lens, strides], [] where
-    that is no layout), `view_runs`, how many neighbours along their last axis lie side by side there for certain, and `sum_type`,
+    that is no layout), `view_runs`, how many neighbours lie side by side there for certain, and `sum_type`,
     that of its result; `inner_views`, the shapes
     of what the fold multiplies whose results that one combines, `inner_axes`, the axes that it folds, and `inner_n`, how many
     elements it folds to one (0 without such a fold); `min_stride`, the least distance of
@@ -374,12 +374,11 @@ def _layout_in_memory(node: Node, library: Library) -> tuple[()] | tuple[tuple[i
 
 
 def _run_in_memory(node: Node, library: Library) -> int:
-    """How many neighbours along the last axis longer than 1, of what operators have made of a parameter, lie side by side in its
-    memory: all of them, as long as no operator changes how many there are, else 1 for certain."""
+    """How many elements, of what operators have made of a parameter, lie side by side in its memory for certain. Those of a layout
+    lie along any axis; others along the last one longer than 1, as long as no operator changes how many there are."""
     layout = _layout_in_memory(node, library)
     if layout:
-        pieces = merged(*layout)
-        return pieces[-1][0] if pieces and pieces[-1][1] == 1 else 1
+        return next((length for length, stride in reversed(merged(*layout)) if stride == 1), 1)
     operator = library.operator(node.op)
     if operator.role != "index_map":
         return 1
