@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,16 @@ from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
 from genrw.engine.ir.nodes import Node, walk
 from genrw.engine.language.arrays import Values
 from genrw.engine.language.functions import shown
-from genrw.engine.library.library import Library
+from genrw.engine.library.library import Library, nearness
 
 RMS_BOUND = 80
 """How many epsilons the root of the mean square error may be, in terms of the largest reference value."""
 ELEMENT_BOUND = 8 * RMS_BOUND
 """How many epsilons one element may be off, in terms of its own and of the typical reference value."""
+
+_SAID = 8
+"""How many epsilons is as exact as an operator that says so: its value and what others make of it may be off by several times
+as much."""
 
 RANGE_BOUND = 8
 """How many epsilons from the end of a type's range a reference may be where what lies on the other side is right as well."""
@@ -26,17 +30,18 @@ _SMALLEST_NORMAL_FLOAT = 2.0**-126
 _SMALLEST_NORMAL = {"half": 2.0**-14, "double": 2.0**-1022}
 
 
-def computed_in(result: Node, library: Library) -> tuple[str, str]:
-    """A result's element type, and of the floating types that anything of it is computed in the one with the fewest digits."""
+def computed_in(result: Node, library: Library) -> tuple[str, str, float]:
+    """A result's element type; of the floating types that anything of it is computed in the one with the fewest digits; and
+    the largest relative error that an operator of it says it has, 0 if none does."""
     own = result.type.dtype
-    made = (node for node in walk(result) if library.role(node.op) not in _COMPUTES_NOTHING)
+    made = [node for node in walk(result) if library.role(node.op) not in _COMPUTES_NOTHING]
     floats = [own, *(node.type.dtype for node in made if DTYPES[node.type.dtype].is_float)]
-    return own, max(floats, key=lambda dtype: DTYPES[dtype].epsilon)
+    said = (nearness(library.operator(op).decl) for op in {node.op for node in made})
+    return own, max(floats, key=lambda dtype: DTYPES[dtype].epsilon), max((s for s in said if s), default=0.0)
 
 
-def first_problem(results: Iterable[tuple[str, Values, Values, Sequence[str]]]) -> str | None:
-    """What is wrong with the first wrong one of results, each with its name, its reference, and the types that `computed_in`
-    says."""
+def first_problem(results: Iterable[tuple[str, Values, Values, tuple[str, str, float]]]) -> str | None:
+    """What is wrong with the first wrong one of results, each with its name, its reference, and what `computed_in` says."""
     for name, got, want, types in results:
         problem = compare(got, want, *types)
         if problem:
@@ -44,10 +49,11 @@ def first_problem(results: Iterable[tuple[str, Values, Values, Sequence[str]]]) 
     return None
 
 
-def compare(got: Values, want: Values, dtype: str, coarsest: str | None = None) -> str | None:
+def compare(got: Values, want: Values, dtype: str, coarsest: str | None = None, within: float = 0.0) -> str | None:
     """None if results of an element type agree, else a sentence about the worst element.
 
-    A result is held to the accuracy of the `coarsest` type that it was computed in, by default its own.
+    A result is held to the accuracy of the `coarsest` type that it was computed in, by default its own, and to no more than
+    what operators say of it: that they are `within` a relative error.
     """
     if got.shape != want.shape:
         return f"has lens {list(got.shape)} where {list(want.shape)} is right"
@@ -56,7 +62,7 @@ def compare(got: Values, want: Values, dtype: str, coarsest: str | None = None) 
     if not DTYPES[dtype].is_float:
         return _worst(got, want, (got != want).astype(np.float64))
     with np.errstate(all="ignore"):
-        return _compare_floats(got, want, dtype, coarsest or dtype)
+        return _compare_floats(got, want, dtype, coarsest or dtype, within)
 
 
 def nearer(got: Values, want: Values, other: Values) -> Values:
@@ -67,7 +73,8 @@ def nearer(got: Values, want: Values, other: Values) -> Values:
         return np.where(same | (np.abs(found - second) < np.abs(found - first)), other, want)
 
 
-def _compare_floats(got: Values, want: Values, dtype: str, coarsest: str) -> str | None:
+def _compare_floats(got: Values, want: Values, dtype: str, coarsest: str, said: float) -> str | None:
+    epsilon = max(DTYPES[coarsest].epsilon, said / _SAID)
     # what lies beyond the type's range rounds to an infinity
     rounded = want.astype(numpy_dtype(dtype)).astype(np.float64)
     found, right = got.astype(np.float64), want.astype(np.float64)
@@ -77,11 +84,10 @@ def _compare_floats(got: Values, want: Values, dtype: str, coarsest: str) -> str
     if np.any(special):
         within = want.astype(numpy_dtype(coarsest)).astype(np.float64)
         same = (found == rounded) | (found == within) | (np.isnan(found) & np.isnan(rounded))
-        same |= _near_the_end(found, right, dtype, RANGE_BOUND * DTYPES[coarsest].epsilon)
+        same |= _near_the_end(found, right, dtype, RANGE_BOUND * epsilon)
         if np.any(special & ~same):
             return _worst(got, want, (special & ~same).astype(np.float64))
         difference, sizes = np.where(special, 0.0, difference), np.where(special, 0.0, sizes)
-    epsilon = DTYPES[coarsest].epsilon
     typical = _root_mean_square(sizes)
     # below the smallest normal number a type has not its full precision, and devices may flush to 0
     tiny = _SMALLEST_NORMAL.get(coarsest, _SMALLEST_NORMAL_FLOAT)

@@ -134,6 +134,11 @@ class CompiledRequirement:
     message: str
 
 
+def nearness(op: OpDecl) -> float | None:
+    """The relative error that an operator says it may have."""
+    return float(op.within.value) if isinstance(op.within, Const) and not isinstance(op.within.value, str) else None
+
+
 @dataclass(frozen=True, eq=False)
 class Operator:
     """A declared operator, compiled. `family` is the placeholder of a family's name, "op" in `reduce_{op}`."""

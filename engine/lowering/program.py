@@ -207,8 +207,8 @@ class StagedProgram(OfOneProcess):
         return distinct(pair for unit in self.origin for pair in returned(unit, self.library))
 
     @cached_property
-    def computed_in(self) -> dict[str, tuple[str, str]]:
-        """For each result its element type, and the one to whose accuracy it is held."""
+    def computed_in(self) -> dict[str, tuple[str, str, float]]:
+        """For each result its element type, the one to whose accuracy it is held, and how near its operators say they are."""
         from genrw.engine.interpret.compare import computed_in
 
         return {name: computed_in(node, self.library) for name, node in self.results.items()}

@@ -21,12 +21,11 @@ from genrw.engine.ir.nodes import Node, walk
 from genrw.engine.ir.types import Type
 from genrw.engine.language.arrays import Array, Values
 from genrw.engine.language.numeric import compile_numeric
-from genrw.engine.library.library import Library
+from genrw.engine.library.library import Library, nearness
 from genrw.engine.programs.function_bodies import FunctionBody, function_body
 from genrw.engine.programs.typings import Typing, typings
 from genrw.engine.verify.judge import shown
 from genrw.grammar.diagnostics import error
-from genrw.grammar.expr_tree import Const
 from genrw.grammar.rw_tree import OpDecl
 
 _POINTS = 200
@@ -59,11 +58,6 @@ def try_functions(library: Library, op: OpDecl, count: int, seed: str) -> tuple[
         if wrong is not None:
             return compared, wrong
     return compared, None
-
-
-def nearness(op: OpDecl) -> float | None:
-    """The relative error that an operator says it may have."""
-    return float(op.within.value) if isinstance(op.within, Const) and not isinstance(op.within.value, str) else None
 
 
 def _text(root: Node) -> str:

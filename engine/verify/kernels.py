@@ -506,7 +506,12 @@ def _different(got: Sequence[Values], want: Mapping[str, Values], reference: Mod
     results = zip(got, want.items(), reference.root.operands, strict=True)
     return (
         first_problem(
-            (f"the result `{name}`", np.asarray(found).reshape(right.shape), right, (node.type.dtype,))
+            (
+                f"the result `{name}`",
+                np.asarray(found).reshape(right.shape),
+                right,
+                (node.type.dtype, node.type.dtype, 0.0),
+            )
             for found, (name, right), node in results
         )
         or ""

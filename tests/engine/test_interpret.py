@@ -548,18 +548,25 @@ def test_a_result_is_as_exact_as_what_it_is_computed_in() -> None:
     assert "is inf at {1}" in str(compare(np.array([1.0, np.inf]), beyond, "double"))
 
 
+def test_a_result_is_as_exact_as_its_operators_say_they_are() -> None:
+    found = NEAR.astype(np.float32) * np.float32(1 + 2e-5)
+    assert compare(found, NEAR, "float", "float", 1.2e-5) is None
+    assert "where" in str(compare(found, NEAR, "float", "float", 1e-7))
+
+
 @pytest.mark.parametrize(
     ("steps", "types"),
     [
-        ("y = exp(x)", ("float", "float")),
-        ("a = exp(x)\ny = convert[target_type=double](a)", ("double", "float")),
-        ("a = convert[target_type=half](x)\ny = convert[target_type=float](a)", ("float", "half")),
-        ("a = transpose[permutation={1, 0}](h)\ny = convert[target_type=float](a)", ("float", "float")),
-        ("a = reduce_sum[axes={1}](h)\ny = convert[target_type=double](a)", ("double", "half")),
-        ("a = exp(x)\ny = convert[target_type=int32](a)", ("int32", "float")),
+        ("y = exp(x)", ("float", "float", 0.0)),
+        ("a = exp(x)\ny = convert[target_type=double](a)", ("double", "float", 0.0)),
+        ("a = convert[target_type=half](x)\ny = convert[target_type=float](a)", ("float", "half", 0.0)),
+        ("a = transpose[permutation={1, 0}](h)\ny = convert[target_type=float](a)", ("float", "float", 0.0)),
+        ("a = reduce_sum[axes={1}](h)\ny = convert[target_type=double](a)", ("double", "half", 0.0)),
+        ("a = exp(x)\ny = convert[target_type=int32](a)", ("int32", "float", 0.0)),
+        ("a = erfc_near(x)\nb = exp_short(a)\ny = exp(b)", ("float", "float", 1.2e-5)),
     ],
 )
-def test_what_a_result_is_computed_in(steps: str, types: tuple[str, str]) -> None:
+def test_what_a_result_is_computed_in(steps: str, types: tuple[str, str, float]) -> None:
     text = f"x = @param:x -> float{{4, 3}}\nh = @param:h -> half{{4, 3}}\n{steps}\n@return(y)\n"
     assert load(text).computed_in == {"y": types}
 

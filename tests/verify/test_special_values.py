@@ -13,8 +13,7 @@ from support import WAVE64, load
 from together import compile_together, lower_together, shipped
 
 from genrw.engine.ir.dtypes import DTYPES, in_class, numpy_dtype
-from genrw.engine.library.library import Operator
-from genrw.engine.verify.functions import nearness
+from genrw.engine.library.library import Operator, nearness
 
 FLOATS = ("float", "double", "half", "bf16")
 Array = np.ndarray[Any, Any]
