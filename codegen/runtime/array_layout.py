@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from genrw.engine.ir.dtypes import numpy_dtype
 from genrw.engine.ir.types import packed_strides
-from genrw.engine.language.arrays import masked
+from genrw.engine.language.arrays import check_repeats, masked
 from genrw.grammar.diagnostics import error
 
 Array = npt.NDArray[Any]
@@ -23,8 +23,8 @@ def memory_size(lens: tuple[int, ...], strides: tuple[int, ...]) -> int:
     return 1 + sum((n - 1) * s for n, s in zip(lens, strides, strict=True))
 
 
-def check_array(name: str, value: object, dtype: str, lens: tuple[int, ...]) -> Array:
-    """The value as an array of the tensor's type and shape; GenrwError if it is none."""
+def check_array(name: str, value: object, dtype: str, lens: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    """The value as an array of the tensor's type and shape that lies as its strides say; GenrwError if it is none."""
     if isinstance(value, np.ma.MaskedArray):
         raise masked(name)
     try:
@@ -38,6 +38,7 @@ def check_array(name: str, value: object, dtype: str, lens: tuple[int, ...]) -> 
         raise error(f"input `{name}` is {array.dtype.name}, not {dtype}", remedy=f"give an array of {dtype}")
     if array.shape != lens:
         raise error(f"input `{name}` has shape {list(array.shape)}, not {list(lens)}")
+    check_repeats(name, array, strides)
     return array
 
 

@@ -70,7 +70,7 @@ def find_device(name: str) -> Device:
     """A device by name; of several GPUs, `cuda:1` is the second. GenrwError if there is none of that name."""
     if name in _ALWAYS:
         return _ALWAYS[name]
-    sort, _, number = name.partition(":")
+    sort, _, number = str(name).partition(":")
     if sort not in GPU_SORTS or not (number or "0").isdecimal():
         raise error(f"there is no device `{name}`", remedy=f"devices are {', '.join(DEVICE_NAMES)}")
     from genrw.codegen.runtime.gpu import GpuDevice

@@ -380,7 +380,7 @@ class GpuProgram:
 
     def _written(self, memory: Memory | None, tensor: _Tensor, value: Any, stream: int) -> Memory:
         """Memory of the GPU, the given one if there is one, with the elements of a numpy array."""
-        elements = to_memory(check_array(tensor.name, value, tensor.dtype, tensor.lens), tensor.strides)
+        elements = to_memory(check_array(tensor.name, value, tensor.dtype, tensor.lens, tensor.strides), tensor.strides)
         memory = memory or Memory(self.runtime, elements.nbytes)
         self.runtime.write(memory.pointer, elements, stream)
         return memory

@@ -68,8 +68,9 @@ class HostProgram:
                 arguments.append(poisoned(argument.dtype, memory_size(argument.lens, argument.strides)))
             elif argument.parameter in inputs:
                 value = inputs[argument.parameter]
-                array = check_array(argument.parameter, value, argument.dtype, argument.lens)
-                arguments.append(to_memory(array, argument.strides))
+                strides = argument.strides
+                array = check_array(argument.parameter, value, argument.dtype, argument.lens, strides)
+                arguments.append(to_memory(array, strides))
             else:
                 raise error(f"input `{argument.parameter}` is missing")
         return arguments

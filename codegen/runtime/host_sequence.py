@@ -92,7 +92,8 @@ class HostSequence:
             if name not in inputs:
                 raise error(f"input `{name}` is missing")
             type_ = parameter.type
-            memories.append(to_memory(check_array(name, inputs[name], type_.dtype, type_.lens), type_.layout))
+            array = check_array(name, inputs[name], type_.dtype, type_.lens, type_.layout)
+            memories.append(to_memory(array, type_.layout))
         return memories
 
 

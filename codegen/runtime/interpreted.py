@@ -9,7 +9,7 @@ from typing import Any
 from genrw.codegen.runtime.given import given_inputs
 from genrw.engine.interpret.evaluate import Evaluator
 from genrw.engine.interpret.memory import inputs_read_as
-from genrw.engine.interpret.reference import interpret
+from genrw.engine.interpret.reference import checked_input, interpret
 from genrw.engine.ir.nodes import Module, Node, Unit
 from genrw.engine.lowering.program import StagedProgram
 from genrw.engine.programs.signature import given_parameters
@@ -22,7 +22,9 @@ def results_of(
     program: StagedProgram, inputs: Mapping[str, Any], *, precise: bool = False, evaluator: MakeEvaluator = Evaluator
 ) -> dict[str, Any]:
     """The results of a program by name, for arrays by name. With `precise`, floats are double throughout."""
-    given = given_inputs(program, inputs)
+    # as they were declared: a lowered program may read their memory as something else
+    declared = program.inputs
+    given = {n: checked_input(n, declared[n], value, precise) for n, value in given_inputs(program, inputs).items()}
     run = partial(_run, program, precise=precise, evaluator=evaluator)
     arrays = [array for unit in program.units for array in _run_unit(program, unit, given, run)]
     return dict(zip(program.results, arrays, strict=True))

@@ -11,7 +11,7 @@ from genrw.engine.interpret.evaluate import Evaluator, at_node
 from genrw.engine.interpret.lane_program import LaneProgram
 from genrw.engine.ir.dtypes import DTYPES, dtype_name
 from genrw.engine.ir.nodes import Module, Node
-from genrw.engine.language.arrays import Array, Values, masked, stored
+from genrw.engine.language.arrays import Array, Values, check_repeats, masked, stored
 from genrw.engine.language.functions import Value
 from genrw.engine.library.library import Library
 from genrw.engine.programs.signature import written_parameters
@@ -64,7 +64,8 @@ def _inputs(
     for name in inputs:
         if name not in wanted:
             raise error(f"module `{module.name}` has no input `{name}`", remedy=_inputs_are(wanted))
-    return {name: _input(name, p, inputs.get(name), precise) for name, p in wanted.items()}
+    found = {name: checked_input(name, p, inputs.get(name), precise) for name, p in wanted.items()}
+    return {name: stored(values, wanted[name].type.dtype, precise) for name, values in found.items()}
 
 
 def _inputs_are(names: Iterable[str]) -> str:
@@ -72,7 +73,8 @@ def _inputs_are(names: Iterable[str]) -> str:
     return f"its inputs are {listed}" if listed else "it has no inputs"
 
 
-def _input(name: str, parameter: Node, given: Values | None, precise: bool) -> Array:
+def checked_input(name: str, parameter: Node, given: object, precise: bool) -> Values:
+    """What is given for a parameter as an array; GenrwError if it does not fit."""
     if given is None:
         raise error(f"there is no value for the input `{name}`", parameter.span)
     if isinstance(given, np.ma.MaskedArray):
@@ -83,7 +85,8 @@ def _input(name: str, parameter: Node, given: Values | None, precise: bool) -> A
         raise error(f"the input `{name}` is of type {type_.dtype}, not {dtype}", parameter.span)
     if values.shape != type_.lens:
         raise error(f"the input `{name}` has lens {lens}, not {list(values.shape)}", parameter.span)
-    return stored(values, type_.dtype, precise)
+    check_repeats(name, values, type_.layout)
+    return values
 
 
 def _named(module: Module, outputs: Mapping[str, Values]) -> dict[str, Values]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from genrw.engine.ir.dtypes import DTYPES, dtype_name, numpy_dtype, promote
 from genrw.engine.language import elementwise
-from genrw.engine.language.functions import Misuse, Value, describe
+from genrw.engine.language.functions import Misuse, Value, describe, shown
 from genrw.engine.language.shapes import broadcast_lens
 from genrw.engine.language.tensors import affordable
 from genrw.grammar.diagnostics import GenrwError, error
@@ -25,6 +25,32 @@ def masked(name: str) -> GenrwError:
     return error(
         f"input `{name}` is a masked array, and programs see no masks", remedy="fill what the mask hides: x.filled(0)"
     )
+
+
+def check_repeats(name: str, array: Values, strides: tuple[int, ...]) -> None:
+    """GenrwError for an input with different elements where its strides say that they are one in memory."""
+    if _lie_apart(array.shape, strides):
+        return
+    memory = np.empty(1 + sum((n - 1) * s for n, s in zip(array.shape, strides, strict=True)), array.dtype)
+    steps = tuple(s * array.itemsize for s in strides)
+    repeated = np.lib.stride_tricks.as_strided(memory, array.shape, steps)
+    repeated[...] = array
+    different = (repeated != array) & ~((repeated != repeated) & (array != array))
+    if np.any(different):
+        place = shown(np.unravel_index(int(np.argmax(different)), different.shape))
+        message = f"the strides {shown(strides)} of input `{name}` put its element at {place} where a different one is"
+        raise error(message, remedy="give an array that repeats as the strides do, or leave them out of the program")
+
+
+@lru_cache(maxsize=1024)
+def _lie_apart(lens: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Does each element surely have a place in memory of its own?"""
+    reached = 0
+    for stride, length in sorted(zip(strides, lens, strict=True)):
+        if length > 1 and stride <= reached:
+            return 0 in lens
+        reached += (length - 1) * stride
+    return True
 
 
 @dataclass(frozen=True, eq=False)

@@ -429,11 +429,11 @@ class _Builder:
                 node.span,
                 "types are float, half, bf16, double, int8 … int64, bool",
             )
-        for n in (*node.lens, *(node.strides or ())):
+        for what, n in (*(("length", n) for n in node.lens), *(("stride", n) for n in node.strides or ())):
             if isinstance(n, str):
-                raise error(f"the length `{n}` is not a number", node.span, "lengths are fixed when lowering")
+                raise error(f"the {what} `{n}` is not a number", node.span, f"{what}s are fixed when lowering")
             if not 0 <= n < 2**48:
-                raise error(f"the length {n} is out of range", node.span, "lengths run from 0 to 2^48 - 1")
+                raise error(f"the {what} {n} is out of range", node.span, f"{what}s run from 0 to 2^48 - 1")
         if node.kind == "scalar" and node.dtype:
             return Type("tensor", dtype)
         lens = tuple(int(n) for n in node.lens)

@@ -136,8 +136,9 @@ def test_a_device_has_settings() -> None:
     assert precise.dtype == np.float64
     with pytest.raises(genrw.GenrwError, match="the program has no input `stream`"):
         genrw.compile(ADD)(X, Y, stream=7)
-    with pytest.raises(genrw.GenrwError, match="there is no device `gpu`"):
-        genrw.compile(ADD, device="gpu")
+    for unknown in ("gpu", None):
+        with pytest.raises(genrw.GenrwError, match=f"there is no device `{unknown}`"):
+            genrw.compile(ADD, device=unknown)  # type: ignore[arg-type]
 
 
 def test_parameters_win_over_settings() -> None:
@@ -205,6 +206,39 @@ def test_wrong_arguments(arrays: tuple[Any, ...], named: dict[str, Any], said: s
 def test_no_mask_is_ignored(device: str) -> None:
     with pytest.raises(genrw.GenrwError, match=r"input `x` is a masked array, .*\n  help: .*x\.filled\(0\)"):
         genrw.load(ADD).run({"x": np.ma.array(X), "y": Y}, device)
+
+
+@pytest.mark.parametrize(("device", "stage"), [("host", None), ("interpret", None), ("interpret", "final")])
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (np.ones((3, 6), np.float32), "shape|lens"),
+        (np.ones(24, np.float32), "shape|lens"),
+        (np.ma.masked_equal(np.ones((4, 6), np.float32), 1), "masked"),
+        ([[1.0] * 6] * 4, "double|float64"),
+        ("text", "U4|str"),
+    ],
+)
+def test_inputs_are_those_that_were_declared_at_every_stage(
+    device: str, given: object, said: str, stage: str | None
+) -> None:
+    """The first stage may have made something else of how an input lies in memory."""
+    program = genrw.load("x = @param:x -> float{4, 6}, {1, 4}\ny = reduce_sum[axes={1}](x)\n@return(y)\n")
+    lowered = program.lower(stage) if stage else program
+    with pytest.raises(genrw.GenrwError, match=said):
+        lowered.run({"x": given}, device)
+
+
+@pytest.mark.parametrize("strides", ["{0, 1}", "{1, 1}", "{3, 1}", "{0, 0}"])
+@pytest.mark.parametrize("device", ["host", "interpret"])
+def test_arrays_repeat_where_strides_do(device: str, strides: str) -> None:
+    program = genrw.load(f"x = @param:x -> float{{3, 4}}, {strides}\ny = neg(x)\n@return(y)\n")
+    steps = [4 * int(s) for s in strides.strip("{}").split(",")]
+    x = np.lib.stride_tricks.as_strided(np.arange(12, dtype=np.float32), (3, 4), steps).copy()
+    assert np.array_equal(program.run({"x": x}, device)["y"], -x)
+    x[0, 3] = np.nan  # what is no number equals not even itself
+    with pytest.raises(genrw.GenrwError, match=rf"the strides \{strides} of input `x`.*\n  help: .*repeats"):
+        program.run({"x": x}, device)
 
 
 def test_threads_each_have_their_own_engine() -> None:

@@ -240,6 +240,7 @@ def test_files_that_are_none(genrw: Command, tmp_path: Path) -> None:
         ("", "the program is empty"),
         ("\0", "error: "),
         (f"x = @param:x -> float{{{2**48}}}\n@return(x)\n", "1:17: error: the length 281474976710656 is out of range"),
+        ("x = @param:x -> float{4, 8}, {-8, 1}\n@return(x)\n", "1:17: error: the stride -8 is out of range"),
         (f"x = @param:x -> float{{{2**24}, {2**24}}}\n@return(x)\n", "1:17: error: the tensor is too large"),
         (f"{X}y = nonesuch(x)\n@return(y)\n", "2:5: error: unknown operator `nonesuch`"),
     ],
