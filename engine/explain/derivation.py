@@ -18,7 +18,7 @@ from itertools import count
 
 from genrw.engine.egraph.recording import Part
 from genrw.engine.egraph.stage import EGraphSnapshot
-from genrw.engine.explain.history import Edge, History
+from genrw.engine.explain.history import Edge, History, swapped
 from genrw.engine.explain.terms import Term, Terms
 from genrw.engine.ir.enode import ENode
 from genrw.engine.ir.nodes import Module, walk
@@ -50,7 +50,7 @@ class Step:
 
 @dataclass(frozen=True)
 class _Way:
-    """Steps that were found, and the term that they lead to."""
+    """Steps that were found, and the term that they lead to, perhaps but for the order of commutative operators' operands."""
 
     term: Term
     steps: tuple[Step, ...] = ()
@@ -63,9 +63,9 @@ class _Paths:
         self.history = history
         self._prices: dict[int, float] = {}
 
-    def steps(self, term: Term, goal: ENode) -> tuple[Step, ...]:
-        """The steps that give a term, one that was taken in, a node of its class as root."""
-        return self._towards(term, lambda found: found.node == goal, 0).steps
+    def way(self, term: Term, goal: ENode) -> _Way:
+        """The way that gives a term, one that was taken in, a node of its class as root."""
+        return self._towards(term, lambda found: found.node == goal, 0)
 
     def _towards(self, term: Term, ends: Callable[[Term], bool], depth: int) -> _Way:
         """The way of a term along the cheapest path: to the node at its end, over operands of the term's own."""
@@ -77,12 +77,20 @@ class _Paths:
         for edge, forward in path:
             if edge.application is not None:
                 way = self._rewritten(way, edge, forward, vertex, depth)
+            elif edge.swapped:
+                way = replace(way, term=self._turned(way.term))
             vertex = edge.right if forward else edge.left
             if way.term.node != vertex.node:
                 # What a variable stood for is equal to what it stands for in the path, but another operation.
                 rest = self._towards(way.term, ends, depth + 1)
                 return _Way(rest.term, (*way.steps, *rest.steps))
         return way
+
+    def _turned(self, term: Term) -> Term:
+        """A term with its operands in the other order."""
+        found = self.history.terms.make(term.number, swapped(term.node), term.operands[::-1])
+        self.history.take(found)
+        return found
 
     def _rewritten(self, way: _Way, edge: Edge, forward: bool, vertex: Term, depth: int) -> _Way:
         """One more application, to a term that is equal to the one at which the path has it, operand by operand."""
@@ -109,8 +117,8 @@ class _Paths:
         place = len(matched)
         for i, operand in enumerate(part.operands):
             fit = self._fit(operand, like.operands[i], way.term.operands[i], names, matched, depth)
-            lifted = tuple(self._lifted(fit.steps, way.term, i))
-            way = _Way(lifted[-1].whole if lifted else way.term, (*way.steps, *lifted))
+            lifted = self._lifted(fit.steps, way.term, i)
+            way = _Way(self._over(way.term, i, fit.term), (*way.steps, *lifted))
         self.history.take(way.term)
         matched.insert(place, way.term)
         if part.name is not None:
@@ -159,6 +167,8 @@ class _Paths:
     def _below(self, edge: Edge, forward: bool) -> Iterator[tuple[int, list[tuple[Edge, bool]]]]:
         """For an edge between terms of equal operands, the operands that differ, and their paths."""
         start, end = (edge.left, edge.right) if forward else (edge.right, edge.left)
+        if edge.swapped:
+            return
         for i, (a, b) in enumerate(zip(start.operands, end.operands, strict=True)):
             if a is not b:
                 yield i, self._path(a, partial(operator.is_, b), edge.time)
@@ -171,16 +181,18 @@ class _Paths:
             yield Step(edge.application.key, start, end, end, matched, made, not forward)
             return
         for i, path in self._below(edge, forward):
-            for step in self._lifted((step for e, f in path for step in self._along(e, f)), start, i):
-                yield step
-                whole = step.whole
-            start = whole
+            yield from self._lifted((step for e, f in path for step in self._along(e, f)), start, i)
+            start = self._over(start, i, end.operands[i])
 
     def _lifted(self, steps: Iterable[Step], term: Term, position: int) -> Iterator[Step]:
         """The steps of an operand as steps of the term."""
         for step in steps:
-            operands = (*term.operands[:position], step.whole, *term.operands[position + 1 :])
-            yield replace(step, whole=self.history.terms.make(term.number, term.node, operands))
+            yield replace(step, whole=self._over(term, position, step.whole))
+
+    def _over(self, term: Term, position: int, operand: Term) -> Term:
+        """A term with another operand at a position."""
+        operands = (*term.operands[:position], operand, *term.operands[position + 1 :])
+        return self.history.terms.make(term.number, term.node, operands)
 
 
 def derivation(
@@ -190,7 +202,7 @@ def derivation(
     class, each with the whole term after it."""
     terms = Terms()
     root = written(start, graph, terms, library)
-    history = History(terms, graph.applied)
+    history = History(terms, graph.applied, {o.name for o in library.operators.values() if o.decl.commutative})
     history.add(root)
     history.replay()
     paths = _Paths(history)
@@ -198,10 +210,14 @@ def derivation(
     first = root
     while (term := _unfinished(root, program)) is not None:
         history.take(term)
-        for step in paths.steps(term, program[term.number]):
+        way = paths.way(term, program[term.number])
+        for step in way.steps:
             root = terms.replaced(root, term, step.whole)
             term = step.whole
             found.append((step, root))
+        if way.term is not term:  # what no rule did is part of the step before it
+            root = terms.replaced(root, term, way.term)
+            first, found = (first, [*found[:-1], (found[-1][0], root)]) if found else (root, found)
     return first, found
 
 

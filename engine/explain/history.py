@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -14,7 +14,8 @@ from genrw.engine.ir.nodes import walk
 
 @dataclass(frozen=True)
 class Edge:
-    """Two terms that are equal from some time on: by an application, or, without one, because their operands are."""
+    """Two terms that are equal from some time on: by an application, or, without one, because their operands are, which
+    are `swapped` where a commutative operator has them in the other order."""
 
     time: int
     left: Term
@@ -22,6 +23,12 @@ class Edge:
     application: Application | None = None
     matched: tuple[Term, ...] = ()
     made: tuple[Term, ...] = ()
+    swapped: bool = False
+
+
+def swapped(node: ENode) -> ENode:
+    """An operation with its operands in the other order."""
+    return node._replace(operands=node.operands[::-1])
 
 
 @dataclass(frozen=True)
@@ -34,11 +41,13 @@ class _Match:
 
 
 class History:
-    """Which terms became which others by the applications that an e-graph recorded."""
+    """Which terms became which others by the applications that an e-graph recorded. Both orders of a `commutative` operator's
+    operands are equal without any."""
 
-    def __init__(self, terms: Terms, applied: Sequence[Application]) -> None:
+    def __init__(self, terms: Terms, applied: Sequence[Application], commutative: Collection[str]) -> None:
         self.terms = terms
         self._applied = applied
+        self._commutative = commutative
         self._known: dict[int, Term] = {}
         self._leader: dict[int, int] = {}
         self.edges: dict[int, list[Edge]] = {}
@@ -75,8 +84,9 @@ class History:
         application: Application | None = None,
         matched: tuple[Term, ...] = (),
         made: tuple[Term, ...] = (),
+        swapped: bool = False,
     ) -> None:
-        edge = Edge(next(self._time), left, right, application, matched, made)
+        edge = Edge(next(self._time), left, right, application, matched, made, swapped)
         self.edges.setdefault(id(left), []).append(edge)
         self.edges.setdefault(id(right), []).append(edge)
         self._leader[self._find(right)] = self._find(left)
@@ -95,12 +105,29 @@ class History:
                 if self._find(other) != self._find(term):
                     self._join(other, term)
                     joined = True
+            for term in first.values():
+                joined = self._turned(term) or joined
             if not joined:
                 break
         found: dict[ENode, list[Term]] = {}
         for term in first.values():
             found.setdefault(term.node, []).append(term)
         return found
+
+    def _turned(self, term: Term) -> bool:
+        """Join a term to one that differs in the order of its operands alone; says whether there is one that was apart."""
+        if term.node.op not in self._commutative or len(term.operands) != 2:
+            return False
+        node = swapped(term.node)
+        other = self._first.get((node, self._key(term)[1][::-1]))
+        if other is None or self._find(other) == self._find(term):
+            return False
+        exact = self.terms.make(term.number, node, term.operands[::-1])
+        self.add(exact)
+        self._join(term, exact, swapped=True)
+        if self._find(exact) != self._find(other):
+            self._join(other, exact)
+        return True
 
     # ---- applications
 

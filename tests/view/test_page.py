@@ -43,6 +43,19 @@ def test_columns_are_the_stages_as_they_are_printed(data: dict) -> None:
         assert texts(data, stage) == str(lowered)
 
 
+def test_a_condition_whose_parts_stand_in_the_other_order() -> None:
+    """No rule exchanges them, so no step says so; the program after the last step has them as they are printed."""
+    program = genrw.load(
+        "q = @param:q -> half{2, 17}\nk = @param:k -> half{17, 5}\nv = @param:v -> half{5, 17}\n"
+        "b = @param:b -> half{2, 5}\ns = dot(q, k)\nm = mul(s, 0.3)\na = add(m, b)\np = softmax[axis=1](a)\n"
+        "y = dot(p, v)\n@return(y)\n",
+        target="sm_90",
+    )
+    shown = texts(view_data(program), "final")
+    (printed,) = [lowered for stage, lowered in program.remaining_stages() if stage == "final"]
+    assert [line for line in str(printed).split("\n") if line not in shown.split("\n")] == []
+
+
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "examples").glob("*.gen")))
 def test_every_value_comes_from_somewhere(name: str) -> None:
     """But for inputs of the machine, which rules bring in; and what was taken is the cheapest that there is in all."""
