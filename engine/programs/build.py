@@ -100,7 +100,7 @@ def build_module(
     }
     modules = modules or {module.name: module}
     check_calls(module, modules)
-    builder = _Builder(library, context, modules, "stage" in header, fragment)
+    builder = _Builder(library, context, modules, header.get("stage"), fragment)
     root = builder.body(module, fragment)
     made = Module(
         module.name,
@@ -135,7 +135,7 @@ def module_values(
     except GenrwError as problem:
         return [], list(problem.diagnostics)
     context = {"target": target, "schedule": library.schedule_record(schedule, target)}
-    builder = _Builder(library, context, modules, "stage" in header)
+    builder = _Builder(library, context, modules, header.get("stage"))
     builder.instructions(module, None)
     return builder.made, builder.problems
 
@@ -246,10 +246,10 @@ class _Builder:
         library: Library,
         context: Mapping[str, Any],
         modules: Mapping[str, tree.Module],
-        printed: bool,
+        stage: str | None,
         of_rule: bool = False,
     ) -> None:
-        """`printed`: the text is a stage's output, whose operators' names stand for values without a name. `of_rule`: it is
+        """`stage`: the text is that stage's output, where operators' names stand for values without a name. `of_rule`: it is
         an example of a rule."""
         self.library = library
         self.context = context
@@ -260,7 +260,8 @@ class _Builder:
         self.problems: list[Diagnostic] = []
         self.made: list[Node] = []
         self.calling: list[str] = []
-        self.printed = printed
+        self.printed = stage is not None
+        self.of_lanes = stage is not None and stage not in library.boundary("result").decl.stages
         self.of_rule = of_rule
         self.returned: tuple[str, ...] = ()
         self.results: tuple[str, ...] = ()
@@ -397,6 +398,7 @@ class _Builder:
 
     def literal(self, instruction: tree.Instruction) -> Node:
         type_ = self.tensor_type(instruction)
+        name = instruction.names[0] if instruction.names else None
         elements = instruction.literal or ()
         if len(elements) not in (1, type_.elements):
             raise error(
@@ -407,7 +409,9 @@ class _Builder:
         for element in elements:
             self.check_element(element, type_.dtype, instruction.span)
         value = elements[0] if len(set(map(str, elements))) == 1 else tuple(elements)
-        return self.constant(value, type_, instruction.span, instruction.names[0] if instruction.names else None)
+        if self.of_lanes and instruction.type is not None and instruction.type.kind == "scalar":
+            return replace(self.scalar(value, type_.dtype, instruction.span, lane=True), name=name)
+        return self.constant(value, type_, instruction.span, name)
 
     def constant(self, value: Any, type_: Type, span: Span, name: str | None = None) -> Node:
         op = self.library.boundary("constant").name

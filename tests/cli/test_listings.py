@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from commands import Command
+
+import genrw as package
 
 SEED = Path(__file__).parents[1] / "grammar" / "data" / "seed"
 SCHEDULE = "schedule={algo=block, block_size=256, lanes=256, vector=1, share=1, steps=1, grid=1}"
@@ -142,3 +145,14 @@ def test_results_that_a_header_names(genrw: Command, tmp_path: Path, names: str,
     result = genrw("run", "-", "--save", tmp_path / "saved", stdin=text)
     assert (result.status, result.out) == (2, "")
     assert message in result.err
+
+
+@pytest.mark.parametrize("stage", ["lanewise", "final"])
+def test_a_constant_of_lanes_stays_one(stage: str) -> None:
+    """A tensor of rank 0 has braces in its type, what each lane has for itself has none."""
+    text = "x = @param:x -> float{3}\ni = @literal{2} -> uint8{}\ny = gather[axis=0](x, i)\n@return(y)\n"
+    listed = package.lower(text, stage)
+    assert "@literal{2} -> uint8\n" in listed
+    program = package.load(listed)
+    assert package.lower(program, stage) == listed
+    assert program.run({"x": np.arange(3, dtype=np.float32)})["y"].tolist() == 2
