@@ -24,8 +24,8 @@ from genrw.engine.ir.enode import ENode
 from genrw.engine.ir.nodes import Module, walk
 from genrw.engine.library.library import Library
 
-_DEPTH = 32
-"""How deep terms are rewritten within one another over operands of their own."""
+_DEPTH = 2
+"""How deep terms are rewritten within one another over operands of their own: what is saved so is little, and deeper the steps multiply."""
 
 _BACK = 8.0
 """What a step that reads a rule backwards counts: as many as so many others."""

@@ -151,6 +151,29 @@ def test_each_step_is_made_by_its_rule_alone(name: str, library: Library) -> Non
     assert asked > 50
 
 
+ATTENTION = """\
+q = @param:q -> float{1, 1, 16, 8}
+r = reverse[axes={1}](q)
+k = @param:k -> float{1, 1, 8, 33}
+s = dot(r, k)
+m = mul(s, 0.125)
+p = softmax[axis=3](m)
+v = @param:v -> float{1, 1, 33, 8}, {1, 1, 81, 9}
+y = dot(p, v)
+@return(y)
+"""
+
+
+def test_steps_do_not_multiply(library: Library) -> None:
+    """Terms that are rewritten over operands of their own ask for operands that are rewritten so, and these for others."""
+    program = genrw.load(ATTENTION, target="host")
+    pipeline = Pipeline(library, recorded=True)
+    *_, (_, before), (last, _) = program.remaining_stages()
+    kernels = [module for unit in before.units for module in unit.kernels]
+    steps = [len(study(pipeline, kernel, last, before.options).steps) for kernel in kernels]
+    assert 100 < max(steps) < 2000
+
+
 # ---- what else is shown
 
 
