@@ -170,4 +170,12 @@ def _refuse_late(settings: Mapping[str, Any]) -> None:
 def _pinned(schedule: object) -> dict[str, Any]:
     if schedule is not None and not isinstance(schedule, Mapping):
         raise error(f"the schedule is {schedule!r}", remedy='pin entries by name: schedule={"algo": "block"}')
-    return dict(schedule or {})
+    return {name: _entry(name, value) for name, value in (schedule or {}).items()}
+
+
+def _entry(name: str, value: object) -> Any:
+    if isinstance(value, list | tuple):
+        return tuple(_entry(name, part) for part in value)
+    if not isinstance(value, bool | int | float | str):
+        raise error(f"the schedule entry `{name}` is {value!r}", remedy="give a number, a word, or a list of such")
+    return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from genrw.grammar.diagnostics import error
 
 _POLICY = "policy"
 _FLAGS = {"true": True, "false": False}
+_BETWEEN_ENTRIES = re.compile(r",(?![^{]*\})")
+"""A comma that stands in no list."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +39,22 @@ class Settings:
 
 
 def parse_schedule(text: str) -> dict[str, Any]:
-    """The entries of `key=value,key=value`: numbers as such, everything else as a word."""
+    """The entries of `key=value,key={value,value}`: numbers as such, everything else as a word."""
     entries: dict[str, Any] = {}
-    for item in filter(None, (part.strip() for part in text.split(","))):
+    for item in filter(None, (part.strip() for part in _BETWEEN_ENTRIES.split(text))):
         key, sign, value = (part.strip() for part in item.partition("="))
         if not (key and sign and value):
             raise error(f"the schedule entry {item!r} has no value", remedy="write `key=value,key=value`")
         if key in entries:
             raise error(f"the schedule gives `{key}` twice")
-        entries[key] = _value(value)
+        entries[key] = _listed(key, value) if value[0] == "{" else _value(value)
     return entries
+
+
+def _listed(key: str, text: str) -> tuple[Any, ...]:
+    if text[-1] != "}":
+        raise error(f"the list of the schedule entry `{key}` has no end", remedy=f"write `{key}={{value,value}}`")
+    return tuple(_value(part.strip()) for part in text[1:-1].split(",") if part.strip())
 
 
 def _value(text: str) -> Any:

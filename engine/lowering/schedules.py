@@ -11,7 +11,9 @@ from genrw.engine.ir.nodes import Module
 from genrw.engine.library.library import Library
 from genrw.engine.lowering.options import Options
 from genrw.engine.lowering.trace import Trace
+from genrw.engine.programs.text import written_value
 from genrw.grammar.diagnostics import error
+from genrw.grammar.gen_print import print_value
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,8 @@ def scheduled(module: Module, kernel: RatedKernel, library: Library, options: Op
             raise error(f"a schedule has no `{unknown[0]}`", module.span, f"it has {', '.join(rated.entries)}")
     legal = [rated for rated in kernel.schedules if pinned.items() <= rated.entries.items()]
     if not legal:
-        shown = ", ".join(f"{k}={v}" for k, v in pinned.items())
-        values = {k: ", ".join(map(str, dict.fromkeys(r.entries[k] for r in kernel.schedules))) for k in pinned}
+        shown = ", ".join(f"{k}={_shown(v)}" for k, v in pinned.items())
+        values = {k: ", ".join(map(_shown, dict.fromkeys(r.entries[k] for r in kernel.schedules))) for k in pinned}
         remedy = "; ".join(f"`{k}` may be {found}" for k, found in values.items())
         raise error(f"no legal schedule of module `{module.name}` has {shown}", module.span, remedy)
     target = library.target(module.target)
@@ -86,3 +88,7 @@ def scheduled(module: Module, kernel: RatedKernel, library: Library, options: Op
     _, chosen, openers = next((r for r in told if r[1] == preferred), told[0])
     trace.note_survivors(openers, module)
     return replace(module, schedule=chosen)
+
+
+def _shown(value: Any) -> str:
+    return print_value(written_value(value))

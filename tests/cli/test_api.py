@@ -163,6 +163,10 @@ def test_settings_that_there_are_not() -> None:
     for program in (ADD, genrw.load(ADD)):
         with pytest.raises(genrw.GenrwError, match="the schedule is 'algo=flat'"):
             genrw.lower(program, schedule="algo=flat")
+        with pytest.raises(genrw.GenrwError, match="the schedule entry `algo` is None"):
+            genrw.lower(program, schedule={"algo": None})
+        with pytest.raises(genrw.GenrwError, match=r"no legal schedule of module `main` has sides=\{1, 2\}"):
+            genrw.lower(program, schedule={"sides": [1, 2]})
 
 
 def test_arrays_may_lie_in_any_layout() -> None:

@@ -86,6 +86,8 @@ def test_strict_keeps_what_only_approximate_rules_drop(genrw: Command) -> None:
         (["--target", "gfx9"], "unknown target `gfx9`"),
         (["--schedule", "algo"], "the schedule entry 'algo' has no value"),
         (["--schedule", "algo=block,algo=wave"], "the schedule gives `algo` twice"),
+        (["--schedule", "tile={8, 8"], "the list of the schedule entry `tile` has no end"),
+        (["--schedule", "tile={8, 8}, algo=wave"], "no legal schedule of module `main` has tile={8, 8}, algo=wave"),
         (["--schedule", "speed=3"], "a schedule has no `speed`"),
         (["--schedule", "block_size=3"], "no legal schedule of module `main` has block_size=3"),
         (["--no-shipped-rules"], ""),
