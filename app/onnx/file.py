@@ -55,9 +55,26 @@ def checked(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
     import onnx
 
     try:
-        onnx.checker.check_model(_with_defaults(model), full_check=model.ByteSize() < _MAX_BYTES)
+        small = model.ByteSize() < _MAX_BYTES
+        filled = _with_defaults(model)
+        onnx.checker.check_model(_with_types_of_outputs(filled) if small else filled, full_check=small)
     except Exception as problem:  # the checker raises several kinds
         raise _told(f"{name} is no valid ONNX model", problem) from None
+    return model
+
+
+def _with_types_of_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A model that says of which types and shapes its outputs are: exporters leave these out, the checker asks for them. The
+    model itself where none is missing or can be found."""
+    from onnx import shape_inference
+
+    if all(
+        output.type.HasField("tensor_type") and output.type.tensor_type.HasField("shape")
+        for output in model.graph.output
+    ):
+        return model
+    with suppress(Exception):
+        return shape_inference.infer_shapes(model)
     return model
 
 

@@ -601,6 +601,17 @@ def test_wrong_types(genrw: Command, tmp_path: Path) -> None:
     assert "is no valid ONNX model: (op_type:Add): B has inconsistent type tensor(int32)" in said
 
 
+@pytest.mark.parametrize(
+    "output",
+    [helper.make_tensor_value_info("y", FLOAT, None), onnx.ValueInfoProto(name="y")],
+    ids=["shape", "type"],
+)
+def test_an_output_that_does_not_say_what_it_is(genrw: Command, tmp_path: Path, output: onnx.ValueInfoProto) -> None:
+    """Exporters write such; the nodes say what it is."""
+    path = saved(tmp_path, model([helper.make_node("Relu", ["x"], ["y"])], [value("x", [2, 3])], [output]))
+    assert "float{2, 3}" in genrw("run", path, "--check").out
+
+
 @pytest.mark.parametrize("location", ["w.bin", "../w.bin", "/etc/passwd"])
 def test_external_data_that_is_not_there_or_outside(genrw: Command, tmp_path: Path, location: str) -> None:
     folder = tmp_path / "model"
