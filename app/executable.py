@@ -83,7 +83,8 @@ class Executable(OfOneProcess):
     def _bind(self, arrays: tuple[object, ...], named: Mapping[str, object]) -> dict[str, object]:
         """Arguments by parameter name, as Python binds a call's."""
         if len(arrays) > len(self.inputs):
-            message = f"the program takes {len(self.inputs)} arrays, not {len(arrays)}"
+            takes = "1 array" if len(self.inputs) == 1 else f"{len(self.inputs)} arrays"
+            message = f"the program takes {takes}, not {len(arrays)}"
             raise error(message, remedy=self._takes())
         bound = dict(zip(self.inputs, arrays, strict=False))
         unknown = next((name for name in named if name not in self.inputs), None)
