@@ -1516,6 +1516,17 @@ LARGE = {
         y = @param:y -> int8{1024, 4096}
         z = quant_dot(x, y)
         @return(z)""",
+    "folded_before_padding": """
+        x = @param:x -> uint8{65536, 384}
+        p = pad[pads={2, 1, 0, 1}](x)
+        y = reduce_min[axes={0}](p)
+        @return(y)""",
+    "folded_before_padding_converted": """
+        x = @param:x -> int8{65536, 384}
+        p = pad[pads={0, 1, 0, 1}](x)
+        c = convert[target_type=int32](p)
+        y = reduce_sum[axes={0}](c)
+        @return(y)""",
     "rows_as_they_lie": """
         x = @param:x -> uint8{15, 768, 16, 224}
         t = transpose[permutation={0, 3, 1, 2}](x)
