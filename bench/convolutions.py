@@ -3,6 +3,7 @@
     python bench/convolutions.py                          forward, of halves, channels first and last
     python bench/convolutions.py --directions data,weights --layouts nchw
     python bench/convolutions.py --only resnet --processes 12
+    python bench/convolutions.py --drawn 70 --seed 77 --processes 12    drawn ones, of any direction and layout
 
 Every distinct shape of ResNet-50 and MobileNetV2, and some of ConvNeXt-T and a UNet, as [samples, in, rows and columns, out,
 window, stride, groups]. Prints both times, TFLOP/s and the ratio of the times (torch / genrw: above 1 is sooner).
@@ -12,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
+from itertools import chain
+from random import Random
 
 import torch
 from beside_torch import TYPES, Case, drawn, main
@@ -150,18 +153,66 @@ def made(shape: Shape, direction: str, layout: str, dtype: str) -> tuple:
 
 
 def cases(given: argparse.Namespace) -> list[Case]:
-    """Each shape in each direction and layout."""
-    found = []
-    for network, shapes in SHAPES.items():
-        for shape in shapes:
-            for direction in given.directions.split(","):
-                for layout in given.layouts.split(","):
-                    name = f"{network} {'x'.join(map(str, shape))} {direction} {layout}"
-                    samples, out, places, _ = lens(shape)["g"]
-                    operations = 2.0 * samples * out * places**2 * shape[1] // shape[6] * shape[4] ** 2
-                    text = program(shape, direction, layout, given.type)
-                    found.append(Case(name, text, operations, partial(made, shape, direction, layout, given.type)))
-    return found
+    """Each shape in each direction and layout; or convolutions that are drawn."""
+    if given.drawn:
+        return drawn_cases(Random(given.seed), Random(given.seed + 1), given.drawn, given.type)
+    return [
+        case(network, shape, direction, layout, given.type)
+        for network, shapes in SHAPES.items()
+        for shape in shapes
+        for direction in given.directions.split(",")
+        for layout in given.layouts.split(",")
+    ]
+
+
+def case(network: str, shape: Shape, direction: str, layout: str, dtype: str) -> Case:
+    """A convolution."""
+    name = f"{network} {'x'.join(map(str, shape))} {direction} {layout}"
+    samples, out, places, _ = lens(shape)["g"]
+    operations = 2.0 * samples * out * places**2 * shape[1] // shape[6] * shape[4] ** 2
+    text = program(shape, direction, layout, dtype)
+    return Case(name, text, operations, partial(made, shape, direction, layout, dtype))
+
+
+def drawn_cases(shapes: Random, ways: Random, count: int, dtype: str) -> list[Case]:
+    """Convolutions of the kinds that networks have, in a direction and a layout each."""
+    drawn_shapes: dict[str, list[Shape]] = {}
+    while sum(map(len, drawn_shapes.values())) < count:
+        kind, shape = _drawn_shape(shapes)
+        if shape[0] * max(shape[1], shape[3]) * shape[2] ** 2 <= 1 << 28:
+            drawn_shapes.setdefault(kind, []).append(shape)
+    pairs = chain.from_iterable(((kind, shape) for shape in found) for kind, found in drawn_shapes.items())
+    return [case(kind, shape, ways.choice(DIRECTIONS), ways.choice(["nchw", "nhwc"]), dtype) for kind, shape in pairs]
+
+
+def _drawn_shape(random: Random) -> tuple[str, Shape]:
+    kind = random.choice(["plain", "plain", "plain", "point", "point", "grouped", "depthwise", "stem"])
+    n, side = (
+        random.choice([1, 2, 4, 8, 16, 32, 64]),
+        random.choice([7, 8, 10, 14, 16, 20, 28, 32, 40, 56, 64, 80, 112]),
+    )
+    pick = random.choice
+    if kind == "plain":
+        inner = pick([16, 24, 32, 48, 64, 96, 128, 192, 256, 320, 512])
+        return kind, (
+            n,
+            inner,
+            side,
+            pick([16, 32, 64, 96, 128, 192, 256, 384, 512]),
+            pick([3, 3, 3, 5]),
+            pick([1, 1, 2]),
+            1,
+        )
+    if kind == "point":
+        inner = pick([16, 24, 40, 64, 80, 112, 240, 256, 480, 672, 1152])
+        return kind, (n, inner, side, pick([24, 40, 80, 96, 112, 192, 320, 480]), 1, pick([1, 1, 1, 2]), 1)
+    if kind == "grouped":
+        width, groups = pick([4, 8, 16, 24, 32]), pick([4, 8, 32])
+        return kind, (n, width * groups, side, width * groups, 3, pick([1, 2]), groups)
+    if kind == "depthwise":
+        channels = pick([32, 96, 144, 240, 480, 672])
+        return kind, (n, channels, side, channels, pick([3, 5, 7]), pick([1, 2]), channels)
+    return kind, (n, 3, pick([64, 128, 224, 256]), pick([16, 32, 40, 64]), pick([3, 7]), 2, 1)
 
 
 if __name__ == "__main__":
@@ -171,4 +222,8 @@ if __name__ == "__main__":
     )
     options.add_argument("--layouts", default="nchw,nhwc")
     options.add_argument("--type", default="half", choices=TYPES)
+    options.add_argument(
+        "--drawn", type=int, default=0, help="how many convolutions to draw, in place of the networks'"
+    )
+    options.add_argument("--seed", type=int, default=0)
     main(__doc__ or "", cases, options)

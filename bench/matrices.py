@@ -5,6 +5,8 @@
     python bench/matrices.py 4096x4096x4096 --tried 12
                                                  besides, the dozen schedules that are predicted to be the best, each pinned
     python bench/matrices.py --processes 12      a dozen processes lower and compile; one at a time measures
+    python bench/matrices.py --drawn 60 --seed 5 --type half,bf16,float
+                                                 drawn products: of any lengths, one type, and matrices turned around or not
 
 Prints for each shape both times in microseconds, TFLOP/s, and the ratio of the times (torch / genrw: above 1 is sooner).
 Results are compared with torch's in float; products of int8 with torch._int_mm, which takes two axes. Takes a GPU that CUDA
@@ -16,6 +18,7 @@ from __future__ import annotations
 import argparse
 from functools import partial
 from math import prod
+from random import Random
 
 import torch
 from beside_torch import TYPES, Case, drawn, main
@@ -79,15 +82,13 @@ def made(shape: tuple[int, ...], kind: str, dtype: str) -> tuple:
 
 
 def cases(given: argparse.Namespace) -> list[Case]:
-    """Each shape with its matrices as they are written, and turned around."""
+    """Each shape with its matrices as they are written, and turned around; or products that are drawn."""
+    if given.drawn:
+        random = Random(given.seed)
+        return [drawn_case(random, given.type.split(",")) for _ in range(given.drawn)]
     shapes = [tuple(map(int, shape.split("x"))) for shape in given.shapes]
     return [
-        Case(
-            f"{'x'.join(map(str, shape))} {kind} {dtype}",
-            program(shape, kind, dtype),
-            2.0 * prod(shape),
-            partial(made, shape, kind, dtype),
-        )
+        case(shape, kind, dtype)
         for dtype in given.type.split(",")
         for shape in shapes
         for kind in given.kinds.split(",")
@@ -95,9 +96,33 @@ def cases(given: argparse.Namespace) -> list[Case]:
     ]
 
 
+def case(shape: tuple[int, ...], kind: str, dtype: str) -> Case:
+    """A product of a shape."""
+    name = f"{'x'.join(map(str, shape))} {kind} {dtype}"
+    return Case(name, program(shape, kind, dtype), 2.0 * prod(shape), partial(made, shape, kind, dtype))
+
+
+def drawn_case(random: Random, types: list[str]) -> Case:
+    """A product of lengths of which a third are any numbers, and the others multiples of 2, 4 or 8."""
+    shape = (0, 0, 0)
+    while not 1e7 < prod(shape) < 4e10:
+        shape = (_length(random), _length(random), _length(random))
+    dtype, kind = random.choice(types), random.choice(["nn", "nt", "tn", "tt"])
+    taken = shape[0] > 16 and shape[1] % 8 == shape[2] % 8 == 0  # what torch's product of bytes takes
+    return case(shape, kind, dtype if dtype != "int8" or taken else "half")
+
+
+def _length(random: Random) -> int:
+    length, multiple = int(2 ** random.uniform(6, 12)), random.random()
+    unit = next(unit for below, unit in ((0.35, 1), (0.5, 2), (0.65, 4), (1, 8)) if multiple < below)
+    return length // unit * unit
+
+
 if __name__ == "__main__":
     options = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("shapes", nargs="*", default=SHAPES)
     options.add_argument("--kinds", default="nn,nt", help="which of both lie turned around: of nn, nt, tn, tt")
     options.add_argument("--type", default="half", help=f"of {', '.join(TYPES)}; several with commas between")
+    options.add_argument("--drawn", type=int, default=0, help="how many products to draw, in place of the shapes")
+    options.add_argument("--seed", type=int, default=0)
     main(__doc__ or "", cases, options)
