@@ -29,13 +29,15 @@ def masked(name: str) -> GenrwError:
 
 def check_repeats(name: str, array: Values, strides: tuple[int, ...]) -> None:
     """GenrwError for an input with different elements where its strides say that they are one in memory."""
-    if _lie_apart(array.shape, strides):
+    steps = tuple(map(abs, strides))
+    if _lie_apart(array.shape, steps):
         return
-    memory = np.empty(1 + sum((n - 1) * s for n, s in zip(array.shape, strides, strict=True)), array.dtype)
-    steps = tuple(s * array.itemsize for s in strides)
-    repeated = np.lib.stride_tricks.as_strided(memory, array.shape, steps)
-    repeated[...] = array
-    different = (repeated != array) & ~((repeated != repeated) & (array != array))
+    in_order = tuple(slice(None, None, -1 if stride < 0 else 1) for stride in strides)
+    memory = np.empty(1 + sum((n - 1) * s for n, s in zip(array.shape, steps, strict=True)), array.dtype)
+    repeated = np.lib.stride_tricks.as_strided(memory, array.shape, tuple(s * array.itemsize for s in steps))
+    repeated[...] = array[in_order]
+    found = repeated[in_order]
+    different = (found != array) & ~((found != found) & (array != array))
     if np.any(different):
         place = shown(np.unravel_index(int(np.argmax(different)), different.shape))
         message = f"the strides {shown(strides)} of input `{name}` put its element at {place} where a different one is"

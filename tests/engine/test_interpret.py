@@ -17,6 +17,7 @@ from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.interpret.reference import interpret
 from genrw.engine.ir.dtypes import DTYPES, dtype_name, numpy_dtype
 from genrw.engine.ir.nodes import Module, Unit
+from genrw.engine.language.arrays import check_repeats
 from genrw.engine.library.gather import build_library
 from genrw.engine.library.library import Library
 from genrw.engine.lowering.options import Options
@@ -603,3 +604,11 @@ def test_results_at_the_end_of_a_types_range_may_be_infinite(dtype: str, end: fl
     assert "where" in str(compare(infinite, far, dtype))
     assert "where" in str(compare(-infinite, near, dtype))
     assert "where" in str(compare(largest, np.array([sign * end * 2]), dtype))
+
+
+def test_elements_that_lie_backwards_have_places_of_their_own() -> None:
+    array = np.arange(12.0).reshape(3, 4)
+    check_repeats("x", array, (-4, -1))
+    check_repeats("x", np.subtract.outer(np.arange(3.0), np.arange(4.0)), (1, -1))
+    with pytest.raises(GenrwError, match=r"the strides \{1, -1\} of input `x` put its element at \{0, 0\}"):
+        check_repeats("x", array, (1, -1))
