@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from itertools import chain
 from random import Random
 
 import torch
@@ -181,28 +180,22 @@ def drawn_cases(shapes: Random, ways: Random, count: int, dtype: str) -> list[Ca
         kind, shape = _drawn_shape(shapes)
         if shape[0] * max(shape[1], shape[3]) * shape[2] ** 2 <= 1 << 28:
             drawn_shapes.setdefault(kind, []).append(shape)
-    pairs = chain.from_iterable(((kind, shape) for shape in found) for kind, found in drawn_shapes.items())
-    return [case(kind, shape, ways.choice(DIRECTIONS), ways.choice(["nchw", "nhwc"]), dtype) for kind, shape in pairs]
+    return [
+        case(kind, shape, ways.choice(DIRECTIONS), ways.choice(["nchw", "nhwc"]), dtype)
+        for kind, found in drawn_shapes.items()
+        for shape in found
+    ]
 
 
 def _drawn_shape(random: Random) -> tuple[str, Shape]:
     kind = random.choice(["plain", "plain", "plain", "point", "point", "grouped", "depthwise", "stem"])
-    n, side = (
-        random.choice([1, 2, 4, 8, 16, 32, 64]),
-        random.choice([7, 8, 10, 14, 16, 20, 28, 32, 40, 56, 64, 80, 112]),
-    )
     pick = random.choice
+    n = pick([1, 2, 4, 8, 16, 32, 64])
+    side = pick([7, 8, 10, 14, 16, 20, 28, 32, 40, 56, 64, 80, 112])
     if kind == "plain":
         inner = pick([16, 24, 32, 48, 64, 96, 128, 192, 256, 320, 512])
-        return kind, (
-            n,
-            inner,
-            side,
-            pick([16, 32, 64, 96, 128, 192, 256, 384, 512]),
-            pick([3, 3, 3, 5]),
-            pick([1, 1, 2]),
-            1,
-        )
+        outer = pick([16, 32, 64, 96, 128, 192, 256, 384, 512])
+        return kind, (n, inner, side, outer, pick([3, 3, 3, 5]), pick([1, 1, 2]), 1)
     if kind == "point":
         inner = pick([16, 24, 40, 64, 80, 112, 240, 256, 480, 672, 1152])
         return kind, (n, inner, side, pick([24, 40, 80, 96, 112, 192, 320, 480]), 1, pick([1, 1, 1, 2]), 1)

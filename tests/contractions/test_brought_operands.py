@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from cases import listed
 from support import check_host, load
+from tiled_cases import tiled_schedules
 from together import made
 
 from genrw.program import Program
@@ -46,7 +47,7 @@ def test_boxes_are_copied_whichever_way_operands_lie(orders: tuple[tuple[int, ..
 def test_lanes_side_by_side_bring_what_lies_so(way: str, dtype: str) -> None:
     """No access brings neighbours of rows of odd lengths: a lane has fewer than an access of them, so that others have the next."""
     text = multiplied(((67, 101), (101, 131)), ODD[way], dtype)
-    tiled = [s for _, s in rated(load(text, "sm_90")) if s["algo"] == "matrix"]
+    tiled = tiled_schedules(load(text, "sm_90"))
     assert all(max(s["brings"]) < s["vector"] for s in tiled)
     for schedule in tiled[:: len(tiled) // 2]:
         check_host(text, "sm_90", schedule=schedule)
