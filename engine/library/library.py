@@ -63,7 +63,7 @@ PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "pointwise": (("apart",),),
     "spread": (("operand",),),
     "fold": (("operand",), ("operand", "in_place"), ("in_place", "attribute")),
-    "index_map": (("operand",), ("scattered", "in_order"), ("attribute",)),
+    "index_map": (("operand",), ("scattered", "in_order", "in_place"), ("attribute",)),
     "element": (("operand",), ("operand",)),
     "made": (("operand",), ("operand",)),
     "place": (("element", "in_row", "turned", "elsewhere", "held"),),

@@ -37,7 +37,7 @@ def _scatters(node: Node, library: Library) -> bool:
 def order_of_axes(node: Node, library: Library, in_memory: Node | None = None) -> Layout | None:
     """Lengths and strides in the operand of an operator that says how it orders its axes, or in a parameter of the operand's shape."""
     parts = library.operator(node.op).decl.role_parts
-    if len(parts) < 3:
+    if len(parts) < 3 or "scattered" not in parts:
         return None
     operand, order = node.operands[library.part(node.op, 0)], node.attribute(parts[2])
     lens = operand.type.lens
@@ -59,7 +59,7 @@ def read_beneath(node: Node, library: Library) -> list[Node]:
     """The parameters that a value's elements are computed from one by one; the value itself without any."""
     found, beneath = [], list(node.operands)
     for below in beneath:
-        if below.op == library.boundary("input").name and 2 * below.type.elements >= node.type.elements:
+        if below.op == library.boundary("input").name and 8 * below.type.elements >= node.type.elements:
             found.append(below)
         elif library.role(below.op) == "pointwise":
             beneath += [operand for operand in below.operands if operand not in beneath]
@@ -126,7 +126,7 @@ def _reads(module: Module, elements: int, library: Library) -> list[_Read]:
         below = _merged(known.get(id(o), {}) for o in node.operands)
         role = library.role(node.op)
         if node.op == library.boundary("input").name and node.type.sort == "tensor":
-            known[id(node)] = {id(node): _read_of(node)} if 2 * node.type.elements >= elements else {}
+            known[id(node)] = {id(node): _read_of(node)} if 8 * node.type.elements >= elements else {}
         elif role == "pointwise":
             known[id(node)] = below
         elif role == "index_map":

@@ -35,6 +35,7 @@ from genrw.engine.programs.operands import (
     scattering,
     stored,
 )
+from genrw.engine.programs.views import layout_in_memory, run_in_memory
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.rw_tree import MonoidDecl
 
@@ -158,7 +159,17 @@ def _joined(lens: tuple[int, ...], module: Module, library: Library) -> tuple[in
 
 
 SPACE_MEMBERS = frozenset(
-    {"combining", "views", "view_types", "view_layouts", "view_runs", "sum_type", "folding", "accumulators"}
+    {
+        "combining",
+        "views",
+        "view_types",
+        "view_layouts",
+        "view_strides",
+        "view_runs",
+        "sum_type",
+        "folding",
+        "accumulators",
+    }
     | {"inner_views", "inner_axes", "inner_n"}
     | {
         "lens",
@@ -203,7 +214,7 @@ def space_record(module: Module, library: Library) -> Members:
     the smallest element type read or written, `wide` those of the largest, of tensors at least half as large as the space, if
     there are some; `views`, the shapes of what the only fold
     multiplies before it adds up, `view_types`, their element types, `view_layouts`, how they lie in memory ([lens, strides], [] where
-    that is no layout), `view_runs`, how many neighbours lie side by side there for certain, and `sum_type`,
+    that is no layout), `view_strides`, the same of those too that are padded, `view_runs`, how many neighbours lie side by side there for certain, and `sum_type`,
     that of its result; `inner_views`, the shapes
     of what the fold multiplies whose results that one combines, `inner_axes`, the axes that it folds, and `inner_n`, how many
     elements it folds to one (0 without such a fold); `min_stride`, the least distance of
@@ -250,8 +261,11 @@ def space_record(module: Module, library: Library) -> Members:
             "operations": lambda: _count(module, library, "pointwise"),
             "views": lambda: tuple(view.type.lens for view in _views(module, library)),
             "view_types": lambda: tuple(view.type.dtype for view in _views(module, library)),
-            "view_layouts": lambda: tuple(_layout_in_memory(view, library) for view in _views(module, library)),
-            "view_runs": lambda: tuple(_run_in_memory(view, library) for view in _views(module, library)),
+            "view_layouts": lambda: tuple(layout_in_memory(view, library) for view in _views(module, library)),
+            "view_strides": lambda: tuple(
+                layout_in_memory(view, library, padded=True) for view in _views(module, library)
+            ),
+            "view_runs": lambda: tuple(run_in_memory(view, library) for view in _views(module, library)),
             "sum_type": lambda: next((fold.type.dtype for fold in _folds_of_views(module, library)), ""),
             "inner_views": lambda: tuple(view.type.lens for fold in inner() for view in folded_operands(fold, library)),
             "inner_axes": lambda: tuple(a for fold in inner() for a in fold_axes(fold, library)),
@@ -351,45 +365,6 @@ def _passes(module: Module, library: Library, elements: int) -> int:
     """How often a row is walked: once for each fold above another, once more to store elements."""
     folds = max(GraphFacts.of(module, library).depth.values(), default=0)
     return folds + any(stored(n).type.elements == elements for n in module.root.operands)
-
-
-def _layout_in_memory(node: Node, library: Library) -> tuple[()] | tuple[tuple[int, ...], tuple[int, ...]]:
-    """Where the elements of what operators have made of a parameter, in turn, lie in its memory: lengths and strides; nothing
-    where they do not say so."""
-    if node.op == library.boundary("input").name:
-        return node.type.lens, node.type.layout
-    operator = library.operator(node.op)
-    parts = operator.decl.role_parts
-    if operator.role != "index_map" or len(parts) < 2:
-        return ()
-    operand = node.operands[library.part(node.op, 0)]
-    inner = _layout_in_memory(operand, library)
-    if not inner or "in_order" in parts:
-        return inner
-    pieces = pieces_of(*inner, operand.type.lens)
-    if len(parts) < 3 or len(pieces) != len(operand.type.lens):
-        return ()
-    moved = [pieces[d] for d in node.attribute(parts[2])]
-    return tuple(n for lens, _ in moved for n in lens), tuple(s for _, strides in moved for s in strides)
-
-
-def _run_in_memory(node: Node, library: Library) -> int:
-    """How many elements, of what operators have made of a parameter, lie side by side in its memory for certain. Those of a layout
-    lie along any axis; others along the last one longer than 1, as long as no operator changes how many there are."""
-    layout = _layout_in_memory(node, library)
-    if layout:
-        return next((length for length, stride in reversed(merged(*layout)) if stride == 1), 1)
-    operator = library.operator(node.op)
-    if operator.role != "index_map":
-        return 1
-    moved = [node.operands[library.part(node.op, 0)]] if operator.decl.role_parts else node.operands
-    if any(_last_length(operand) != _last_length(node) for operand in moved):
-        return 1
-    return min(_last_length(node), *(_run_in_memory(operand, library) for operand in moved))
-
-
-def _last_length(node: Node) -> int:
-    return next((n for n in reversed(node.type.lens) if n > 1), 1)
 
 
 Sides = tuple[int, int, int, int]

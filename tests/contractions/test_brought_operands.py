@@ -64,3 +64,20 @@ def test_lanes_of_a_row_that_lies_apart_take_their_time() -> None:
         for orders in (((0, 1), (1, 0)), ((1, 0), (0, 1)))
     )
     assert apart > 3 * along
+
+
+@pytest.mark.parametrize("orders", [*product([(0, 1), (1, 0)], repeat=2)], ids=str)
+@pytest.mark.parametrize("depth", [4008, 4003])
+def test_depths_that_are_filled_up_are_brought_as_they_lie(
+    orders: tuple[tuple[int, ...], tuple[int, ...]], depth: int
+) -> None:
+    """The last part of a split depth is shorter than the others. Operands lie then as they do without parts, and where all rows begin
+    with whole accesses, these are copied."""
+    text = multiplied(((128, depth), (depth, 96)), orders, "half")
+    split = load(text, "sm_90")
+    schedules = [dict(s) for found in split.lower("schedule").trace.schedules.values() for _, s, _ in found]
+    tiled = [s for s in schedules if s["algo"] == "matrix"]
+    assert {tuple(sorted(s["across"])) for s in tiled} == {tuple(sorted((orders[0][0], 1 - orders[1][0])))}
+    assert depth % 8 or not any(s.get("brings") for s in tiled)
+    assert len(made(text, "sm_90").kernels) == 2
+    check_host(text, "sm_90")

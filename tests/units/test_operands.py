@@ -31,6 +31,8 @@ PROGRAMS = {
     "rows taken": ("float{6, 8}", "gather[axis=0](x, i)"),
     "columns taken": ("float{6, 8}", "gather[axis=1](x, i)"),
     "in another shape": ("float{6, 8}", "reshape[dims={4, 12}](x)"),
+    "three times, behind one another": ("float{8, 12}, {1, 8}", "concat[axis=0](x, x, x)"),
+    "turned rows with something around": ("float{6, 8}, {1, 6}", "pad[pads={2, 3, 2, 3}](x)"),
     "rows with something around": ("float{6, 8}", "pad[pads={1, 0, 0, 2}](x)"),
 }
 
