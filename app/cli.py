@@ -40,6 +40,17 @@ def _number(value: float) -> float:
     return value
 
 
+def _named(text: str) -> str:
+    """An empty text, as of a variable that a script left unset, would name the folder at hand."""
+    if not text:
+        raise typer.BadParameter("an empty text names no file or folder")
+    return text
+
+
+def _path(text: str) -> Path:
+    return Path(_named(text))
+
+
 @app.callback()
 def _options(
     version: Annotated[
@@ -53,11 +64,15 @@ _STDIN = "-"
 _ALL_STAGES = "all"
 
 File = Annotated[
-    str, typer.Argument(metavar="FILE", help="A .gen program, or an .onnx model; - is a program on standard input.")
+    str,
+    typer.Argument(
+        metavar="FILE", help="A .gen program, or an .onnx model; - is a program on standard input.", parser=_named
+    ),
 ]
 Target = Annotated[str | None, typer.Option("--target", metavar="T", help="The machine to lower for: gfx942, host, …")]
 Rules = Annotated[
-    list[Path] | None, typer.Option("--rules", metavar="DIR", help="A folder of rules to add; any number.")
+    list[Path] | None,
+    typer.Option("--rules", metavar="DIR", help="A folder of rules to add; any number.", parser=_path),
 ]
 NoShipped = Annotated[bool, typer.Option("--no-shipped-rules", help="Use the rules of --rules alone.")]
 TrustRules = Annotated[
@@ -81,7 +96,7 @@ Dims = Annotated[
     typer.Option("--dim", metavar="N=8", help="The length of a symbolic dimension of a model; any number."),
 ]
 Inputs = Annotated[list[str] | None, typer.Option("--input", metavar="X=A.NPY", help="An input; others are random.")]
-Output = Annotated[Path | None, typer.Option("-o", metavar="FILE", help="Write there, not to stdout.")]
+Output = Annotated[Path | None, typer.Option("-o", metavar="FILE", help="Write there, not to stdout.", parser=_path)]
 RuleNames = Annotated[
     list[str] | None,
     typer.Argument(metavar="RULE", help="Rules by name; else those of --rules, else all."),
@@ -135,7 +150,7 @@ def emit(
 @app.command("compile")
 def compile_command(
     file: File,
-    output: Annotated[Path, typer.Option("-o", metavar="DIR", help="The folder to write to.")],
+    output: Annotated[Path, typer.Option("-o", metavar="DIR", help="The folder to write to.", parser=_path)],
     target: Target = None,
     rules: Rules = None,
     no_shipped_rules: NoShipped = False,
@@ -166,7 +181,9 @@ def run(
     dim: Dims = None,
     check: Annotated[bool, typer.Option("--check", help="Compare with the program in double.")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of random inputs.")] = 0,
-    save: Annotated[Path | None, typer.Option("--save", metavar="DIR", help="Write NAME.npy there.")] = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="DIR", help="Write NAME.npy there.", parser=_path)
+    ] = None,
     order: Annotated[
         int, typer.Option("--order", min=0, max=2**32 - 1, help="A seed that shuffles groups and waves.")
     ] = 0,
@@ -202,7 +219,7 @@ def run(
 @app.command()
 def bench(
     suite: Annotated[
-        str, typer.Argument(metavar="SUITE", help="A program, a folder of programs, or a shipped suite.")
+        str, typer.Argument(metavar="SUITE", help="A program, a folder of programs, or a shipped suite.", parser=_named)
     ] = "gpu",
     device: Annotated[
         str, typer.Option("--device", metavar="D", help="hip or cuda, with :N for the GPU of a number; or host.")
@@ -211,20 +228,28 @@ def bench(
     peers: Annotated[
         Path | None,
         typer.Option(
-            "--peers", metavar="FILE", help="A Python file of functions to compare with: PyTorch's, on host numpy's."
+            "--peers",
+            metavar="FILE",
+            help="A Python file of functions to compare with: PyTorch's, on host numpy's.",
+            parser=_path,
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Each kernel of the suite once, at small extents.")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Which programs the suite random has.")] = 0,
     count: Annotated[int, typer.Option("--count", min=1, help="How many.")] = 200,
     programs: Annotated[
-        Path | None, typer.Option("--programs", metavar="DIR", help="Write the programs of the cases there.")
+        Path | None,
+        typer.Option("--programs", metavar="DIR", help="Write the programs of the cases there.", parser=_path),
     ] = None,
     times: Annotated[
         int, typer.Option("--times", min=1, help="Graphs, or on host launches, timed for each case.")
     ] = 15,
-    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there.")] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the roofline there.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there.", parser=_path)
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the roofline there.", parser=_path)
+    ] = None,
 ) -> int:
     """Check and time the programs of a suite on a GPU or the CPU."""
     from genrw.measure.bench_report import Request, run_bench
@@ -234,11 +259,15 @@ def bench(
 
 @app.command()
 def tune(
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Programs, or folders of programs.")],
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE", help="Programs, or folders of programs.", parser=_named)
+    ],
     device: Annotated[str, typer.Option("--device", metavar="D", help="host, hip or cuda.")] = "host",
     best: Annotated[int, typer.Option("--best", min=1, help="How many schedules of each kernel, cheapest first.")] = 8,
     times: Annotated[int, typer.Option("--times", min=1, help="How many times each is timed.")] = 9,
-    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there.", parser=_path)
+    ] = None,
     target: Target = None,
     plan: Plan = "search",
     rules: Rules = None,
@@ -267,8 +296,8 @@ def devices(as_json: AsJson = False) -> int:
 
 @app.command("import")
 def import_command(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx file.")],
-    output: Annotated[Path, typer.Option("-o", metavar="DIR", help="The folder to write to.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx file.", parser=_named)],
+    output: Annotated[Path, typer.Option("-o", metavar="DIR", help="The folder to write to.", parser=_path)],
     dim: Dims = None,
     inputs: Inputs = None,
     rules: Rules = None,
@@ -318,7 +347,8 @@ def explain(
 def view(
     file: File,
     output: Annotated[
-        Path | None, typer.Option("-o", metavar="FILE", help="The page; else the program's name with .html.")
+        Path | None,
+        typer.Option("-o", metavar="FILE", help="The page; else the program's name with .html.", parser=_path),
     ] = None,
     target: Target = None,
     rules: Rules = None,
@@ -337,7 +367,7 @@ def view(
 def fmt(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILE…", help=".gen and .rw files, or folders of them; else this folder."),
+        typer.Argument(metavar="FILE…", help=".gen and .rw files, or folders of them; else this folder.", parser=_path),
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Change nothing; status 1 if a file would change.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Change nothing; print what would change.")] = False,
@@ -350,7 +380,7 @@ def fmt(
 
 @app.command()
 def watch(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .gen program.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .gen program.", parser=_path)],
     stage: Annotated[str | None, typer.Option("--stage", metavar="S", help="The stage to show; else the last.")] = None,
     target: Target = None,
     rules: Rules = None,
@@ -465,7 +495,9 @@ def trace(
 
 @rules_app.command()
 def cover(
-    programs: Annotated[list[str] | None, typer.Argument(help="Programs to lower.")] = None,
+    programs: Annotated[
+        list[str] | None, typer.Argument(metavar="PROGRAM…", help="Programs to lower.", parser=_named)
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Tell of rules outside the folders, too.")] = False,
     target: Target = None,
     rules: Rules = None,
@@ -475,11 +507,14 @@ def cover(
     plan: Plan = "search",
     as_json: AsJson = False,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a page, the rules coloured.")
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page, the rules coloured.", parser=_path)
     ] = None,
-    xml: Annotated[Path | None, typer.Option("--xml", metavar="FILE", help="Write Cobertura XML.")] = None,
+    xml: Annotated[
+        Path | None, typer.Option("--xml", metavar="FILE", help="Write Cobertura XML.", parser=_path)
+    ] = None,
     data: Annotated[
-        Path | None, typer.Option("--data", metavar="FILE", help="Keep what was seen there, from run to run.")
+        Path | None,
+        typer.Option("--data", metavar="FILE", help="Keep what was seen there, from run to run.", parser=_path),
     ] = None,
 ) -> int:
     """Show which rules matter to programs, and which guards were seen both ways, there or in the rules' examples.

@@ -31,7 +31,7 @@ def read_model(path: str | Path) -> onnx.ModelProto:
     try:
         data = path.read_bytes()
     except OSError as problem:
-        raise error(f"{path}: {problem.strerror or problem}") from None
+        raise error(f"{path} cannot be read: {problem.strerror or problem}", remedy="name an ONNX model") from None
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)

@@ -76,7 +76,8 @@ def _mapped(path: Path) -> Array:
     except FileNotFoundError:
         raise error(f"there is no file {path}") from None
     except OSError as problem:
-        raise error(f"{path} cannot be read: {problem.strerror or problem}") from None
+        remedy = "name a file that numpy.save has written"
+        raise error(f"{path} cannot be read: {problem.strerror or problem}", remedy=remedy) from None
     except Exception as problem:  # numpy's reader raises whatever parsing a damaged header brings up
         # What numpy says of other files is advice to load them unsafely.
         reason = "" if "allow_pickle" in str(problem) else f": {str(problem).splitlines()[0]}"
