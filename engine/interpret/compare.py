@@ -65,6 +65,15 @@ def compare(got: Values, want: Values, dtype: str, coarsest: str | None = None, 
         return _compare_floats(got, want, dtype, coarsest or dtype, within)
 
 
+def count_wrong(got: Values, want: Values, dtype: str, coarsest: str | None = None, within: float = 0.0) -> int:
+    """How many elements of a result are wrong by themselves, whatever the others are."""
+    if not DTYPES[dtype].is_float:
+        return int(np.count_nonzero(got != want))
+    with np.errstate(all="ignore"):
+        wrong, _, _, excess = _apart(got, want, dtype, coarsest or dtype, _epsilon(coarsest or dtype, within))
+    return int(np.count_nonzero(wrong | (excess > 1)))
+
+
 def nearer(got: Values, want: Values, other: Values) -> Values:
     """The elements of `want`, but those of `other` where a result is nearer to them."""
     with np.errstate(all="ignore"):
@@ -74,31 +83,52 @@ def nearer(got: Values, want: Values, other: Values) -> Values:
 
 
 def _compare_floats(got: Values, want: Values, dtype: str, coarsest: str, said: float) -> str | None:
-    epsilon = max(DTYPES[coarsest].epsilon, said / _SAID)
+    epsilon = _epsilon(coarsest, said)
+    wrong, difference, sizes, excess = _apart(got, want, dtype, coarsest, epsilon)
+    if np.any(wrong):
+        return _worst(got, want, wrong.astype(np.float64))
+    if np.any(excess > 1):
+        return _worst(got, want, excess)
+    error = _root_mean_square(difference) / (np.max(sizes) + _tiny(coarsest))
+    if error > RMS_BOUND * epsilon:
+        place = _worst(got, want, excess)
+        return f"{place}; the RMS error is {error / epsilon:.3g} epsilons of the largest value"
+    return None
+
+
+def _epsilon(coarsest: str, said: float) -> float:
+    return max(DTYPES[coarsest].epsilon, said / _SAID)
+
+
+def _tiny(coarsest: str) -> float:
+    """Below the smallest normal number a type has not its full precision, and devices may flush to 0."""
+    return _SMALLEST_NORMAL.get(coarsest, _SMALLEST_NORMAL_FLOAT)
+
+
+def _apart(
+    got: Values, want: Values, dtype: str, coarsest: str, epsilon: float
+) -> tuple[Values, Values, Values, Values]:
+    """Which elements are wrong since they or their references are no finite numbers; of the others, which stand as 0 there,
+    the differences, the sizes of the references, and the differences in terms of what they may be."""
     # what lies beyond the type's range rounds to an infinity
     rounded = want.astype(numpy_dtype(dtype)).astype(np.float64)
     found, right = got.astype(np.float64), want.astype(np.float64)
     special = ~np.isfinite(rounded) | ~np.isfinite(found)
     difference, sizes = np.abs(found - right), np.abs(right)
+    wrong = special
     # large results rarely have such elements, and each look at all of them takes long
     if np.any(special):
         within = want.astype(numpy_dtype(coarsest)).astype(np.float64)
         same = (found == rounded) | (found == within) | (np.isnan(found) & np.isnan(rounded))
         same |= _near_the_end(found, right, dtype, RANGE_BOUND * epsilon)
-        if np.any(special & ~same):
-            return _worst(got, want, (special & ~same).astype(np.float64))
+        wrong = special & ~same
         difference, sizes = np.where(special, 0.0, difference), np.where(special, 0.0, sizes)
-    typical = _root_mean_square(sizes)
-    # below the smallest normal number a type has not its full precision, and devices may flush to 0
-    tiny = _SMALLEST_NORMAL.get(coarsest, _SMALLEST_NORMAL_FLOAT)
-    excess = difference / (ELEMENT_BOUND * epsilon * (sizes + typical + tiny))
-    if np.any(excess > 1):
-        return _worst(got, want, excess)
-    error = _root_mean_square(difference) / (np.max(sizes) + tiny)
-    if error > RMS_BOUND * epsilon:
-        place = _worst(got, want, excess)
-        return f"{place}; the RMS error is {error / epsilon:.3g} epsilons of the largest value"
-    return None
+    return (
+        wrong,
+        difference,
+        sizes,
+        difference / (ELEMENT_BOUND * epsilon * (sizes + _root_mean_square(sizes) + _tiny(coarsest))),
+    )
 
 
 def _near_the_end(found: Values, right: Values, dtype: str, share: float) -> Values:

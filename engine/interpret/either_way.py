@@ -18,23 +18,30 @@ from genrw.engine.library.library import Library
 class EitherWay(Evaluator):
     """Rounds each floating element to one of the two nearest of its type, drawn by a seed.
 
-    What the type holds exactly stays as it is, so it makes sense only where it is `precise`.
+    A kernel need not store what one operator hands to another: with odd seeds elements are of the types that operators are
+    computed in, and of half of the operators the nearest, as of a kernel that rounds as the program does. What the type
+    holds exactly stays as it is, so it makes sense only where it is `precise`.
     """
 
     def __init__(self, library: Library, context: Mapping[str, Any], precise: bool, seed: int) -> None:
         super().__init__(library, context, precise)
         self.random = np.random.default_rng(seed)
+        self.stores_all = seed % 2 == 0
 
     def _stored(self, node: Node, values: Any) -> Value:
         value = super()._stored(node, values)
         if isinstance(value, Array) and DTYPES[value.dtype].is_float:
-            return Array(self._rounded(value.values, value.dtype), value.dtype)
+            kept = value.dtype if self.stores_all else DTYPES[value.dtype].compute
+            either = self.stores_all or bool(self.random.integers(0, 2))
+            return Array(self._rounded(value.values, kept, either), value.dtype)
         return value
 
-    def _rounded(self, values: Values, dtype: str) -> Values:
+    def _rounded(self, values: Values, dtype: str, either: bool) -> Values:
         own = numpy_dtype(dtype)
         with np.errstate(all="ignore"):
             nearest = np.asarray(values).astype(own)
+            if not either:
+                return nearest.astype(np.float64)
             other = np.nextafter(nearest, np.where(values > nearest, np.inf, -np.inf).astype(own))
             exact = ~np.isfinite(nearest) | (nearest == values)
         stay = exact | (self.random.integers(0, 2, values.shape) == 0)

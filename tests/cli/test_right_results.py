@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import genrw
+from genrw.engine.interpret.inputs import random_inputs
 from genrw.reference import Reference
 
 PROGRAM = """x = @param:x -> float{1, 8}
@@ -78,3 +79,26 @@ def test_exact_elements_are_not_rounded() -> None:
     found = Reference(genrw.load(ROUNDED), inputs)
     assert found.first_problem({"y": np.array([[1]])}) is not None
     assert found.first_problem({"y": np.array([[2]])}) is not None
+
+
+MANY_CHOICES = """x = @param:x -> {}{{512, 64}}
+q = exp(x)
+s = reduce_sum[axes={{1}}](q)
+p = div(q, s)
+r = mul(p, 0.01)
+c = cos(r)
+z = hardmax[axis=1](c)
+i = argmax[axis=1](c)
+@return(z, i)
+"""
+
+
+@pytest.mark.parametrize("dtype", ["half", "bf16", "float"])
+def test_many_roundings_decide_many_elements(dtype: str) -> None:
+    """All cosines are nearly 1, and a kernel does not round them to a half: each of some dozens in a row may be the largest."""
+    program = genrw.load(MANY_CHOICES.format(dtype))
+    inputs = random_inputs(program.modules[0], program.library, 0)
+    results = program.lower(program.stages[-1]).run(inputs, "interpret")
+    assert Reference(program, inputs).first_problem(results) is None
+    small = np.argmax(inputs["x"].astype(np.float64), axis=1, keepdims=True)
+    assert Reference(program, inputs).first_problem({"i": small}) is not None
