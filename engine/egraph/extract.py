@@ -340,14 +340,17 @@ class Extractor:
         """The node of a class over operands; its name is the written one if that is not `taken`."""
         written = names.get(number)
         name, span = (written.name, written.span) if written is not None else (None, NOWHERE)
-        if name is not None:
+        attributes = self.graph.interner.attributes(node.attributes) if node.number is None else ()
+        if node.op == self.library.boundary("input").name:
+            name = dict(attributes)["name"]
+            taken.add(name)
+        elif name is not None:
             # An element takes its tensor's name; where both are in the program, the first has it.
             name = None if name in taken else name
             taken.add(name or "")
         if node.number is not None:
             op = self.library.boundary("number").name
             return Node(op, (("value", node.number),), (), Type("index", "int64"), name, span)
-        attributes = self.graph.interner.attributes(node.attributes)
         rules = tuple(
             self.graph.rules[r] for r in sorted(self.graph.why.get(number, ())) if node.op in self.graph.builds[r]
         )
@@ -358,8 +361,6 @@ class Extractor:
             if same or not operands:
                 return written
         type_ = self._type(node.op, attributes, operands, context, node.attributes)
-        if node.op == self.library.boundary("input").name:
-            name = dict(attributes)["name"]
         if written is not None and differ(written.type, type_):
             raise other_type(
                 self.library, [self.graph.rules[r] for r in self.graph.why.get(number, ())], type_, written.type

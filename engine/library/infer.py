@@ -8,7 +8,7 @@ from typing import Any
 
 from genrw.engine.ir.dtypes import in_class, is_dtype
 from genrw.engine.ir.nodes import Attributes
-from genrw.engine.ir.types import EFFECT, Type, beyond_limits
+from genrw.engine.ir.types import EFFECT, Type, beyond_limits, packed_strides
 from genrw.engine.language.expr_walk import free_names
 from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.library import Library, Operator
@@ -313,7 +313,8 @@ def _declared_result(operator: Operator, env: Mapping[str, Any]) -> Type:
         raise TypeProblem(*excess)
     if strides is not None and len(strides) != len(lens):
         raise TypeProblem(f"`{operator.name}` has a result of {len(lens)} lengths and {len(strides)} strides")
-    return Type(str(sort), dtype, lens, strides)
+    # Strides that are those of a packed tensor are not written: a type has one form.
+    return Type(str(sort), dtype, lens, None if strides == packed_strides(lens) else strides)
 
 
 def _integers(operator: Operator, values: Any) -> tuple[int, ...]:

@@ -398,7 +398,6 @@ class _Builder:
 
     def literal(self, instruction: tree.Instruction) -> Node:
         type_ = self.tensor_type(instruction)
-        name = instruction.names[0] if instruction.names else None
         elements = instruction.literal or ()
         if len(elements) not in (1, type_.elements):
             raise error(
@@ -410,13 +409,15 @@ class _Builder:
             self.check_element(element, type_.dtype, instruction.span)
         value = elements[0] if len(set(map(str, elements))) == 1 else tuple(elements)
         if self.of_lanes and instruction.type is not None and instruction.type.kind == "scalar":
-            return replace(self.scalar(value, type_.dtype, instruction.span, lane=True), name=name)
-        return self.constant(value, type_, instruction.span, name)
+            made = self.scalar(value, type_.dtype, instruction.span, lane=True)
+        else:
+            made = self.constant(value, type_, instruction.span)
+        return replace(made, name=self.given_name(instruction, made.op))
 
-    def constant(self, value: Any, type_: Type, span: Span, name: str | None = None) -> Node:
+    def constant(self, value: Any, type_: Type, span: Span) -> Node:
         op = self.library.boundary("constant").name
         attributes = (("value", value), ("dtype", type_.dtype), ("lens", type_.lens))
-        return Node(op, attributes, (), type_, name, span)
+        return Node(op, attributes, (), type_, None, span)
 
     def tensor_type(self, instruction: tree.Instruction) -> Type:
         node = instruction.type
@@ -460,7 +461,7 @@ class _Builder:
             raise error(problem.message, instruction.op_span, problem.remedy) from None
         nodes = self.number_operands(operator, instruction, operands)
         attributes = self.attributes(operator, instruction, nodes, labels)
-        name = self.given_name(instruction)
+        name = self.given_name(instruction, instruction.op)
         try:
             type_ = infer(self.library, instruction.op, attributes, [n.type for n in nodes], self.context, labels)
         except TypeProblem as problem:
@@ -469,10 +470,10 @@ class _Builder:
         self.check_written_memory(operator, instruction, nodes)
         return Node(instruction.op, attributes, tuple(nodes), type_, name, instruction.span)
 
-    def given_name(self, instruction: tree.Instruction) -> str | None:
+    def given_name(self, instruction: tree.Instruction, op: str) -> str | None:
         """The name that an author gave; None for one that a printed stage made up from the operator."""
         name = instruction.names[0] if instruction.names else None
-        made_up = name is not None and re.fullmatch(rf"{re.escape(instruction.op)}(\.\d+)?", name)
+        made_up = name is not None and re.fullmatch(rf"{re.escape(op)}(\.\d+)?", name)
         return None if self.printed and made_up else name
 
     def place(self, instruction: tree.Instruction, problem: TypeProblem) -> Span:
