@@ -79,6 +79,9 @@ class _Paths:
                 way = self._rewritten(way, edge, forward, vertex, depth)
             elif edge.swapped:
                 way = replace(way, term=self._turned(way.term))
+            elif edge.over is not None:
+                steps = self._under(edge, forward, way.term)
+                way = _Way(edge.right if forward else edge.left, (*way.steps, *steps))
             vertex = edge.right if forward else edge.left
             if way.term.node != vertex.node:
                 # What a variable stood for is equal to what it stands for in the path, but another operation.
@@ -159,6 +162,8 @@ class _Paths:
         if edge.application is not None:
             return 1.0 if forward else _BACK
         key = edge.time if forward else -1 - edge.time
+        if key not in self._prices and edge.over is not None:
+            self._prices[key] = sum(self._price(e, f) for e, f in self._path_over(edge, forward))
         if key not in self._prices:
             below = self._below(edge, forward)
             self._prices[key] = sum(self._price(e, f) for _, path in below for e, f in path)
@@ -167,7 +172,7 @@ class _Paths:
     def _below(self, edge: Edge, forward: bool) -> Iterator[tuple[int, list[tuple[Edge, bool]]]]:
         """For an edge between terms of equal operands, the operands that differ, and their paths."""
         start, end = (edge.left, edge.right) if forward else (edge.right, edge.left)
-        if edge.swapped:
+        if edge.swapped or edge.over is not None:
             return
         for i, (a, b) in enumerate(zip(start.operands, end.operands, strict=True)):
             if a is not b:
@@ -180,9 +185,27 @@ class _Paths:
             matched, made = (edge.matched, edge.made) if forward else (edge.made, edge.matched)
             yield Step(edge.application.key, start, end, end, matched, made, not forward)
             return
+        if edge.over is not None:
+            yield from self._under(edge, forward, start)
+            return
         for i, path in self._below(edge, forward):
             yield from self._lifted((step for e, f in path for step in self._along(e, f)), start, i)
             start = self._over(start, i, end.operands[i])
+
+    def _path_over(self, edge: Edge, forward: bool) -> list[tuple[Edge, bool]]:
+        """For an edge between operands of which an injective operator makes the same, the path between what it makes."""
+        assert edge.over is not None
+        start, end = edge.over if forward else edge.over[::-1]
+        return self._path(start, partial(operator.is_, end), edge.time)
+
+    def _under(self, edge: Edge, forward: bool, term: Term) -> Iterator[Step]:
+        """The one step that puts an operand in the place of another: what was done to the terms over them, done to them
+        wherever they stand. Its rule is the last that was applied there."""
+        end = edge.right if forward else edge.left
+        over = [step for e, f in self._path_over(edge, forward) for step in self._along(e, f)]
+        matched = tuple(found for step in over for found in step.matched)
+        made = tuple(found for step in over for found in step.made)
+        yield Step(over[-1].key, term, end, end, matched, made, over[-1].back)
 
     def _lifted(self, steps: Iterable[Step], term: Term, position: int) -> Iterator[Step]:
         """The steps of an operand as steps of the term."""
@@ -202,7 +225,9 @@ def derivation(
     class, each with the whole term after it."""
     terms = Terms()
     root = written(start, graph, terms, library)
-    history = History(terms, graph.applied, {o.name for o in library.operators.values() if o.decl.commutative})
+    declared = [o.decl for o in library.operators.values()]
+    commutative, injective = {d.name for d in declared if d.commutative}, {d.name for d in declared if d.injective}
+    history = History(terms, graph.applied, commutative, injective)
     history.add(root)
     history.replay()
     paths = _Paths(history)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -15,7 +15,8 @@ from genrw.engine.ir.nodes import walk
 @dataclass(frozen=True)
 class Edge:
     """Two terms that are equal from some time on: by an application, or, without one, because their operands are, which
-    are `swapped` where a commutative operator has them in the other order."""
+    are `swapped` where a commutative operator has them in the other order, or because an injective operator makes the same of
+    both: the terms `over` them."""
 
     time: int
     left: Term
@@ -24,6 +25,7 @@ class Edge:
     matched: tuple[Term, ...] = ()
     made: tuple[Term, ...] = ()
     swapped: bool = False
+    over: tuple[Term, Term] | None = None
 
 
 def swapped(node: ENode) -> ENode:
@@ -42,12 +44,15 @@ class _Match:
 
 class History:
     """Which terms became which others by the applications that an e-graph recorded. Both orders of a `commutative` operator's
-    operands are equal without any."""
+    operands are equal without any, and so are operands of which an `injective` one makes the same."""
 
-    def __init__(self, terms: Terms, applied: Sequence[Application], commutative: Collection[str]) -> None:
+    def __init__(
+        self, terms: Terms, applied: Sequence[Application], commutative: Collection[str], injective: Collection[str]
+    ) -> None:
         self.terms = terms
         self._applied = applied
         self._commutative = commutative
+        self._injective = injective
         self._known: dict[int, Term] = {}
         self._leader: dict[int, int] = {}
         self.edges: dict[int, list[Edge]] = {}
@@ -85,8 +90,9 @@ class History:
         matched: tuple[Term, ...] = (),
         made: tuple[Term, ...] = (),
         swapped: bool = False,
+        over: tuple[Term, Term] | None = None,
     ) -> None:
-        edge = Edge(next(self._time), left, right, application, matched, made, swapped)
+        edge = Edge(next(self._time), left, right, application, matched, made, swapped, over)
         self.edges.setdefault(id(left), []).append(edge)
         self.edges.setdefault(id(right), []).append(edge)
         self._leader[self._find(right)] = self._find(left)
@@ -107,6 +113,7 @@ class History:
                     joined = True
             for term in first.values():
                 joined = self._turned(term) or joined
+            joined = self._narrowed(first.values()) or joined
             if not joined:
                 break
         found: dict[ENode, list[Term]] = {}
@@ -128,6 +135,20 @@ class History:
         if self._find(exact) != self._find(other):
             self._join(other, exact)
         return True
+
+    def _narrowed(self, terms: Iterable[Term]) -> bool:
+        """Join operands of which an injective operator makes the same; says whether some were apart."""
+        joined = False
+        first: dict[tuple[int, str, int], Term] = {}
+        for term in terms:
+            if term.node.op not in self._injective or len(term.operands) != 1:
+                continue
+            other = first.setdefault((self._find(term), term.node.op, term.node.attributes), term)
+            (left,), (right,) = other.operands, term.operands
+            if self._find(left) != self._find(right):
+                self._join(left, right, over=(other, term))
+                joined = True
+        return joined
 
     # ---- applications
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from breadth import first_quick
 from programs import PROGRAMS
@@ -26,3 +28,29 @@ def test_rewrites_reach_the_result(name: str) -> None:
     final = str(program.lower("final"))
     assert final.endswith(found)
     assert found.count("@module") == len(program.lower("final").modules)
+
+
+BENEATH = """stage simplify
+
+rule sine_is_cosine
+  transpose[permutation](sin(x))
+  => transpose[permutation](cos(x))
+  contract approximate 1.0
+
+rule size_of_cosine
+  abs(cos(x))
+  => neg(x)
+  contract approximate 1.0
+  replaces
+"""
+
+
+def test_what_is_equal_beneath_a_transpose_is_equal_elsewhere(tmp_path: Path) -> None:
+    """A sine is a cosine by no rule of its own: the transposes of both are one value."""
+    (tmp_path / "beneath.rw").write_text(BENEATH)
+    text = "x = @param:x -> float{4, 8}\ns = sin(x)\nt = transpose[permutation={1, 0}](s)\ny = abs(s)\n@return(t, y)\n"
+    program = genrw.load(text, rules=[tmp_path])
+    first = next(iter(traces(program)))
+    assert [rewrite.rules for rewrite in first.rewrites] == [("sine_is_cosine",), ("size_of_cosine",)]
+    assert "y = abs(cos)" in first.rewrites[0].after
+    assert first.after == str(program.lower("simplify"))
