@@ -81,3 +81,10 @@ def test_depths_that_are_filled_up_are_brought_as_they_lie(
     assert depth % 8 or not any(s.get("brings") for s in tiled)
     assert len(made(text, "sm_90").kernels) == 2
     check_host(text, "sm_90")
+
+
+def test_bytes_that_lie_across_the_depth_are_copied_once() -> None:
+    """Each of two matrices is turned by a kernel, and a third one multiplies."""
+    text = multiplied(((1536, 2048), (2048, 1024)), ((1, 0), (0, 1)), "int8").replace("dot(", "quant_dot(")
+    kernels = made(text, "sm_90").kernels
+    assert ["wgmma" in k.text for k in kernels] == [False, False, True]

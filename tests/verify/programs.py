@@ -1516,6 +1516,12 @@ LARGE = {
         y = @param:y -> int8{1024, 4096}
         z = quant_dot(x, y)
         @return(z)""",
+    "copied_bytes_once": """
+        x = @param:x -> int8{2048, 1536}
+        t = transpose[permutation={1, 0}](x)
+        y = @param:y -> int8{2048, 1024}
+        z = quant_dot(t, y)
+        @return(z)""",
     "folded_before_padding": """
         x = @param:x -> uint8{65536, 384}
         p = pad[pads={2, 1, 0, 1}](x)
