@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from alternatives_taken import take_only
 from breadth import spread
 from support import check_every_stage, check_host, check_host_schedules, load, schedules
 
@@ -107,6 +108,36 @@ def test_what_the_cache_does_not_keep_is_turned_before(length: int, kernels: int
     @return(s)
     """
     assert len(load(text, "sm_90").lower("fuse").modules) == kernels
+
+
+PAIRS = """
+x = @param:x -> int8{{{lens}}}
+t = transpose[permutation={{2, 1, 3, 0}}](x)
+y = @param:y -> int8{{{others}}}
+s = {computed}
+z = {folded}(s)
+@return(z)
+"""
+
+
+@pytest.mark.parametrize("computed", ["add(t, y)", "sub(y, t)"])
+def test_rows_of_two_operands_are_folded_as_one_of_them_lies(computed: str) -> None:
+    """The other one is turned before, so that lanes side by side read both along memory."""
+    folded = "reduce_min[axes={0, 1, 3}]"
+    text = PAIRS.format(lens="61, 64, 128, 128", others="128, 64, 128, 61", computed=computed, folded=folded)
+    modules = load(text, "sm_90").lower("fuse").modules
+    (turning,) = [m for m in modules if "exchanged" in [node.op for node in m.nodes]]
+    assert [p.type.lens for p in turning.parameters] == [(128, 64, 128, 61)]
+
+
+@pytest.mark.parametrize("computed", ["add(t, y)", "sub(y, t)"])
+@pytest.mark.parametrize("folded", ["reduce_min[axes={0, 1, 3}]", "reduce_sum[axes={2}]", "argmax[axis=3]"])
+def test_what_is_folded_so_is_right(computed: str, folded: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of operands that are small, too."""
+    take_only(monkeypatch, "rows_as_the_first_lies", "rows_as_the_second_lies")
+    text = PAIRS.format(lens="5, 16, 96, 72", others="96, 16, 72, 5", computed=computed, folded=folded)
+    assert "t" not in [node.name for module in load(text, "sm_90").lower("fuse").modules for node in module.nodes]
+    check_host(text, "sm_90")
 
 
 # ---- what moves transposed tensors

@@ -1516,6 +1516,20 @@ LARGE = {
         y = @param:y -> int8{1024, 4096}
         z = quant_dot(x, y)
         @return(z)""",
+    "rows_as_the_first_lies": """
+        x = @param:x -> int8{61, 64, 128, 128}
+        t = transpose[permutation={2, 1, 3, 0}](x)
+        y = @param:y -> int8{128, 64, 128, 61}, {507904, 7936, 62, 1}
+        s = add(t, y)
+        z = reduce_min[axes={0, 1, 3}](s)
+        @return(z)""",
+    "rows_as_the_second_lies": """
+        x = @param:x -> int8{61, 64, 128, 128}
+        t = transpose[permutation={2, 1, 3, 0}](x)
+        y = @param:y -> int8{128, 64, 128, 61}, {507904, 7936, 62, 1}
+        s = sub(y, t)
+        z = reduce_min[axes={0, 1, 3}](s)
+        @return(z)""",
     "copied_bytes_once": """
         x = @param:x -> int8{2048, 1536}
         t = transpose[permutation={1, 0}](x)
