@@ -121,10 +121,12 @@ class _Importer(ImportHost):
         names = distinct_names(_clean(o.name) for o in self.graph.output if scope[o.name] is not None)
         root = Node(self.library.boundary("result").name, (), tuple(results), EFFECT)
         found = [n for n in walk(root) if n.op == self.library.boundary("input").name]
-        # Who gives arrays in the graph's order gives one for each of its inputs.
-        given = (node for name, node in scope.items() if name not in self.values)
-        found += [node for node in given if node is not None and id(node) in self.inputs and node not in found]
-        # Several of the graph's names may stand for one node: its place is that of the first.
+        # Who gives arrays in the graph's order gives one for each of its inputs; several names may stand for one.
+        given = [node for name, node in scope.items() if name not in self.values]
+        reached = {id(node) for node in found}
+        others = {id(node): node for node in given if node is not None and id(node) in self.inputs}
+        found += [node for key, node in others.items() if key not in reached]
+        # The place of a node is that of the first of its names.
         order: dict[int, int] = {}
         for node in scope.values():
             order.setdefault(id(node), len(order))

@@ -103,6 +103,18 @@ def test_an_input_that_nothing_depends_on_has_its_place(tmp_path: Path) -> None:
     assert (compiled(a=a, u=u, b=b) == 3).all()
 
 
+def test_an_input_of_several_names_that_nothing_depends_on_is_one_parameter(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Identity", ["u"], ["u_again"]),
+        helper.make_node("Shape", ["u_again"], ["lengths"]),
+        helper.make_node("Expand", ["x", "lengths"], ["y"]),
+    ]
+    made = model(nodes, [value("u", [2, 3]), value("x", [3])], [value("y", [2, 3])])
+    run = package.compile(saved(tmp_path, made), target="host")
+    assert run.inputs == ("u", "x")
+    assert (run(np.zeros((2, 3), np.float32), np.ones(3, np.float32)) == 1).all()
+
+
 @pytest.mark.parametrize("dtype", [np.bool_, np.int32, np.float16])
 def test_what_pads_may_be_a_constant_of_any_type(dtype: type, tmp_path: Path) -> None:
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
