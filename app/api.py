@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from genrw.arguments import check_settings, folders, named
 from genrw.authoring.rulesets import load_library
 from genrw.engine.fusion.stage import SEARCH, plan_named
 from genrw.engine.lowering.options import DEFAULT_POLICY, Options
@@ -51,6 +52,17 @@ def load(
     the others. `plan` says how kernels are formed: by "search", or "exact", which only small programs allow. A target that is not given is the one in the program's header, else the rules' default. GenrwError with
     all problems found.
     """
+    named(path_or_text, "give the path of a program, or its text")
+    check_settings(
+        {
+            "shipped": shipped,
+            "target": target,
+            "strict": strict,
+            "policy": policy,
+            "plan": plan,
+            "trust_rules": trust_rules,
+        }
+    )
     options = Options(target or "", strict, _pinned(schedule), policy, plan_named(plan))
     if str(path_or_text).endswith(SUFFIX):
         written = [f"{name}={length}" for name, length in (dims or {}).items()]
@@ -75,8 +87,7 @@ def load_model(
     shapes may depend on."""
     from genrw.onnx.program import import_file
 
-    folders = (rules,) if isinstance(rules, str | Path) else tuple(rules)
-    library = load_library(folders, shipped=shipped, examples=False)
+    library = load_library(folders(rules), shipped=shipped, examples=False)
     model = import_file(path, library, dims, inputs, options.target or default_target or library.default_target)
     return model.program(str(path), library, options, default_target)
 
@@ -90,8 +101,7 @@ def load_source(
     default_target: str = "",
 ) -> Program:
     """The same for a text that was read already; a target left open is the header's, else the default."""
-    folders = (rules,) if isinstance(rules, str | Path) else tuple(rules)
-    return Program.parse(source, load_library(folders, shipped=shipped, examples=False), options, default_target)
+    return Program.parse(source, load_library(folders(rules), shipped=shipped, examples=False), options, default_target)
 
 
 def _source(path_or_text: str | Path) -> Source:
@@ -145,6 +155,7 @@ def _loaded(program: Program | str | Path, settings: Mapping[str, Any], default_
     kept = loaded.options
     if loaded is program:
         _refuse_late(settings)
+        check_settings(settings)
         kept = Options(
             settings.get("target") or kept.target,
             settings.get("strict", kept.strict),

@@ -180,6 +180,8 @@ class StagedProgram(OfOneProcess):
 
     def by_own_names(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """What is given for inputs by whichever of their names, by the program's own."""
+        if not isinstance(given, Mapping):
+            raise error(f"the inputs are a {type(given).__name__}", remedy='give arrays by name: {"x": x}')
         if self.aliases.keys().isdisjoint(given):
             return given
         named: dict[str, Any] = {}

@@ -169,6 +169,42 @@ def test_settings_that_there_are_not() -> None:
             genrw.lower(program, schedule={"sides": [1, 2]})
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"strict": "no"}, "`strict` is 'no'"),
+        ({"trust_rules": "no"}, "`trust_rules` is 'no'"),
+        ({"shipped": None}, "`shipped` is None"),
+        ({"target": ["gfx942"]}, r"`target` is \['gfx942'\]"),
+        ({"policy": None}, "`policy` is None"),
+        ({"plan": 3}, "`plan` is 3"),
+        ({"rules": ""}, "an empty text names no file or folder"),
+        ({"rules": ["", "mine"]}, "an empty text names no file or folder"),
+        ({"rules": None}, "None names no file or folder"),
+        ({"rules": b"mine"}, "b'mine' names no file or folder"),
+    ],
+)
+def test_settings_of_other_types(settings: dict[str, Any], said: str) -> None:
+    """What would be taken for something else: a text for true, an unset variable for the folder at hand."""
+    with pytest.raises(genrw.GenrwError, match=f"{said}\n  help: "):
+        genrw.load(ADD, **settings)
+    if not settings.keys() & {"rules", "trust_rules", "shipped"}:
+        with pytest.raises(genrw.GenrwError, match=f"{said}\n  help: "):
+            genrw.lower(genrw.load(ADD), **settings)
+
+
+@pytest.mark.parametrize(("given", "said"), [("", "an empty text"), (None, "None"), (b"a.gen", "b'a.gen'")])
+def test_programs_are_paths_or_texts(given: Any, said: str) -> None:
+    with pytest.raises(genrw.GenrwError, match=f"{said} names no file or folder\n  help: give the path of a program"):
+        genrw.compile(given)
+
+
+def test_inputs_have_names() -> None:
+    for run in (genrw.load(ADD).run, genrw.compile(ADD).run):
+        with pytest.raises(genrw.GenrwError, match="the inputs are a list\n  help: give arrays by name"):
+            run([X, Y])  # type: ignore[arg-type]
+
+
 def test_arrays_may_lie_in_any_layout() -> None:
     add = genrw.compile(ADD)
     spread = np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2]
