@@ -119,7 +119,7 @@ def _parse(source: Source, start: int, end: int, rule: str) -> Any:
 
 # With a space between, parentheses begin the pattern.
 _NAMELESS = re.compile(r"rule\s+\w+[(\[]")
-_BRACKET = re.compile(r'"""[\s\S]*?"""|"(?:[^"\\\n]|\\.)*"?|#[^\n]*|^[ \t]*//[^\n]*|[][(){}]', re.MULTILINE)
+_BRACKET = re.compile(r'"""[\s\S]*?"""|"(?:[^"\\\n]|\\.)*"?|#[^\n]*|^[^\S\n]*//[^\n]*|[][(){}]', re.MULTILINE)
 
 
 def _unbalanced(source: Source, start: int, end: int) -> GenrwError | None:

@@ -21,13 +21,14 @@ class Part:
 
 
 _KEYWORD = "(?:rule|op|define|let|class|monoid|target|instruction|import|dialect|pipeline|stage|context)"
+# Blanks of a line: a page or a chat that a text is copied from has others than spaces and tabs.
 _SCAN = re.compile(
     rf"""
       (?P<string> \"\"\"[\s\S]*?(?:\"\"\"|\Z) | "(?:[^"\\\n]|\\.)*"? )
-    | (?P<doc> ^[ \t]*///[^\n]* )
-    | (?P<comment> \#[^\n]* | ^[ \t]*//[^\n]* )
-    | ^(?P<declaration> (?:{_KEYWORD}|given)\b (?=[ \t[]|\r?$) )
-    | ^[ \t]+ (?P<indented> {_KEYWORD}\b (?=[ \t]+[A-Za-z_]) )
+    | (?P<doc> ^[^\S\n]*///[^\n]* )
+    | (?P<comment> \#[^\n]* | ^[^\S\n]*//[^\n]* )
+    | ^(?P<declaration> (?:{_KEYWORD}|given)\b (?=[^\S\n]|\[|$) )
+    | ^[^\S\n]+ (?P<indented> {_KEYWORD}\b (?=[^\S\n]+[A-Za-z_]) )
     """,
     re.MULTILINE | re.VERBOSE,
 )

@@ -180,6 +180,18 @@ def test_any_spacing_of_rules_keeps_their_tree(seed: int) -> None:
     assert notes(laid_out) == notes(text)
 
 
+@pytest.mark.parametrize("blank", ["\xa0", "\u3000", "\x0b", "\x0c", "\x85", "\u2028"])
+def test_blanks_of_other_texts_are_blanks(blank: str) -> None:
+    """Before documentation they made another comment of it, which was lost or laid out as the end of what stood before."""
+    text = (
+        f"stage final\n\nclass c = a + b\n\n{blank}/// Of this.\n{blank}rule{blank}one\n{blank}exp(x){blank}\n  => x\n"
+    )
+    assert parse_rw(text).declarations[-1].doc == "Of this."
+    laid_out = format_rw(text)
+    assert laid_out == "stage final\n\nclass c = a + b\n\n/// Of this.\nrule one\n  exp(x)\n  => x\n"
+    assert parse_rw(laid_out) == parse_rw(text)
+
+
 def respaced(text: str, rng: random.Random) -> str:
     """A text with other gaps here and there between its words, but not inside texts in quotes."""
     pieces = re.split(r'("""[\s\S]*?"""|"(?:[^"\\\n]|\\.)*"|(?:#|//)[^\n]*)', text)
