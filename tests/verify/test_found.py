@@ -238,3 +238,23 @@ def test_moves_that_go_past_one_another_do_not_outrun_what_joins_them() -> None:
         "z = logsoftmax[axis=1](x)\n@return(y, z)\n"
     )
     check(text, "gfx90a")
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "n", "target", "pins"),
+    [
+        ("squares", "double", 2, "sm_90", {"algo": "subwave", "lanes": 2, "share": 2}),
+        ("squares", "half", 4100, "gfx942", {"algo": "aligned"}),
+        ("squares", "float", 4100, "host", {}),
+        ("powers", "half", 4100, "gfx942", {"algo": "block", "block_size": 64, "share": 16}),
+        ("powers", "float", 4100, "host", {}),
+    ],
+)
+@pytest.mark.parametrize("value", ["ceil(c)", "multibroadcast[out_lens={3, N}](x)"])
+def test_elements_of_a_step_that_are_one_value(
+    op: str, dtype: str, n: int, target: str, pins: dict[str, Any], value: str
+) -> None:
+    """What all places of a row have is one value once it is known that they are there, and a step folds as many as it has."""
+    text = f"c = @literal{{-1.5}} -> {dtype}{{3, {n}}}\nx = @param:x -> {dtype}{{3, 1}}\n"
+    text += f"v = {value.replace('N', str(n))}\ny = reduce_{op}[axes={{1}}](v)\n@return(y)\n"
+    check(text, target, schedule=pins)
