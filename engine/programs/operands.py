@@ -55,11 +55,16 @@ def stored(node: Node) -> Node:
     return node.operands[0] if node.type.sort == "effect" and node.operands else node
 
 
+_LEAST_PART = 8
+"""Parameters count of which there is at least an eighth of what is made of them: parts of concatenations, and what is padded by more
+than itself. Fewer elements than that are repeated, and stay in the cache."""
+
+
 def read_beneath(node: Node, library: Library) -> list[Node]:
     """The parameters that a value's elements are computed from one by one; the value itself without any."""
     found, beneath = [], list(node.operands)
     for below in beneath:
-        if below.op == library.boundary("input").name and 8 * below.type.elements >= node.type.elements:
+        if below.op == library.boundary("input").name and _LEAST_PART * below.type.elements >= node.type.elements:
             found.append(below)
         elif library.role(below.op) == "pointwise":
             beneath += [operand for operand in below.operands if operand not in beneath]
@@ -84,7 +89,7 @@ class _Read:
 
 
 def operands_of(module: Module, lens: tuple[int, ...], axes: tuple[int, ...], library: Library) -> Iterator[Members]:
-    """What a kernel reads and stores of which there is at least half as much as of its space; see `space_record`."""
+    """What a kernel reads and stores of which there is at least an eighth of its space; see `space_record`."""
     for read in _reads(module, prod(lens), library):
         yield _operand(read, lens, axes)
     for result in module.root.operands:
@@ -126,7 +131,7 @@ def _reads(module: Module, elements: int, library: Library) -> list[_Read]:
         below = _merged(known.get(id(o), {}) for o in node.operands)
         role = library.role(node.op)
         if node.op == library.boundary("input").name and node.type.sort == "tensor":
-            known[id(node)] = {id(node): _read_of(node)} if 8 * node.type.elements >= elements else {}
+            known[id(node)] = {id(node): _read_of(node)} if _LEAST_PART * node.type.elements >= elements else {}
         elif role == "pointwise":
             known[id(node)] = below
         elif role == "index_map":

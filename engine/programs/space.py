@@ -203,7 +203,7 @@ def space_record(module: Module, library: Library) -> Members:
     element a row, of which `streams` are at least half as large as the space; `operations` per element; `folds`, their number, `folding`, their operators' names, `accumulators`, the bytes of what a lane folds to with all of them, `combining`, the operations that combine
     two of these; `passes` over a row that is
     not kept; `scattered`, the operators whose neighbouring results lie apart in their operands; `operands`, what is read or stored of which there
-    is at least half as much as of the space: its `elements`, the bytes of an `item`, whether it `is_stored`, how many neighbours lie
+    is at least an eighth of the space: its `elements`, the bytes of an `item`, whether it `is_stored`, how many neighbours lie
     `together` in aligned blocks, how many follow one another there (`run`), the bytes of an index that says `places` of runs (0 without one), how far neighbours lie from one another in memory on average, its `spread`, how many bytes come with
     each of its bytes where there are `gaps`, and with the space's elements row by row, or column by column: how far `apart_by_row`,
     `apart_by_column` the operand's neighbours come to lie, and how far elements side by side lie apart in the operand, `step_by_row`,

@@ -1475,6 +1475,13 @@ SPLIT = {
 }
 """Reductions of so few rows that a GPU folds parts of them first, and one that is too small for that."""
 
+_PAIR = """
+        x = @param:x -> int8{{61, 64, 128, 128}}
+        t = transpose[permutation={{2, 1, 3, 0}}](x)
+        y = @param:y -> int8{{128, 64, 128, 61}}, {{507904, 7936, 62, 1}}
+        s = {computed}
+        z = reduce_min[axes={{0, 1, 3}}](s)
+        @return(z)"""
 _FORWARD = """
         x = @param:x -> {dtype}{{32, 512, 7, 7}}
         w = @param:w -> {dtype}{{512, 512, 3, 3}}
@@ -1516,20 +1523,8 @@ LARGE = {
         y = @param:y -> int8{1024, 4096}
         z = quant_dot(x, y)
         @return(z)""",
-    "rows_as_the_first_lies": """
-        x = @param:x -> int8{61, 64, 128, 128}
-        t = transpose[permutation={2, 1, 3, 0}](x)
-        y = @param:y -> int8{128, 64, 128, 61}, {507904, 7936, 62, 1}
-        s = add(t, y)
-        z = reduce_min[axes={0, 1, 3}](s)
-        @return(z)""",
-    "rows_as_the_second_lies": """
-        x = @param:x -> int8{61, 64, 128, 128}
-        t = transpose[permutation={2, 1, 3, 0}](x)
-        y = @param:y -> int8{128, 64, 128, 61}, {507904, 7936, 62, 1}
-        s = sub(y, t)
-        z = reduce_min[axes={0, 1, 3}](s)
-        @return(z)""",
+    "rows_as_the_first_lies": _PAIR.format(computed="add(t, y)"),
+    "rows_as_the_second_lies": _PAIR.format(computed="sub(y, t)"),
     "copied_bytes_once": """
         x = @param:x -> int8{2048, 1536}
         t = transpose[permutation={1, 0}](x)
