@@ -261,9 +261,48 @@ PATCHES: dict[str, Pinned] = {
     "patches of sums of windows": (_SUMS_OF_WINDOWS, "gfx1100", {"patch": 4}),
 }
 
+
+def _turned(lens: str, rest: str, axis: int = 1) -> str:
+    """Rows of what lies along them, and of what lies across."""
+    rows, length = lens.split(", ")
+    return f"""
+        x = @param:x -> float{{{lens}}}
+        t = @param:t -> float{{{length}, {rows}}}
+        c = @param:c -> bool{{{lens}}}
+        v = transpose[permutation={{1, 0}}](t)
+        {rest}
+        z = reduce_sum[axes={{{axis}}}](m)
+        @return(z)"""
+
+
+_ROWS, _COLUMNS = {"rows": 64, "lanes": 4}, {"rows": 64, "lanes": 4, "block_size": 256}
+TURNED_ROWS: dict[str, Pinned] = {
+    "rows of two orders": (_turned("128, 16", "m = mul(x, v)"), "sm_90", _ROWS),
+    "rows of two orders that end early": (_turned("67, 16", "m = mul(x, v)"), "gfx942", _ROWS),
+    "rows of two orders and others": (
+        _turned("128, 16", "w = mul(x, v)\n        r = reverse[axes={0}](v)\n        m = mul(w, r)"),
+        "sm_90",
+        _ROWS,
+    ),
+    "columns of an input and rows": (_turned("16, 128", "m = sub(x, v)", 0), "sm_90", _COLUMNS),
+    "rows and columns of an input": (_turned("16, 128", "m = sub(v, x)", 0), "gfx1100", _COLUMNS),
+    "rows where columns say so": (_turned("16, 128", "m = where(c, v, x)", 0), "sm_90", _COLUMNS),
+    "columns where columns say so": (_turned("16, 128", "m = where(c, x, v)", 0), "sm_90", _COLUMNS),
+}
+
 NEAR: dict[str, Pinned] = {
     f"near_{name}": (f"x = @param:x -> half{{37, 24}}\ny = {name}(x)\n@return(y)", "gfx942", {})
     for name in ("erf", "swish", "gelu_erf", "gelu_tanh")
 }
 
-RULE_PROGRAMS: dict[str, Pinned] = {**ATTENTION, **BOXES, **DIGITS, **BYTES, **CHUNKS, **WALKED, **PATCHES, **NEAR}
+RULE_PROGRAMS: dict[str, Pinned] = {
+    **ATTENTION,
+    **BOXES,
+    **DIGITS,
+    **BYTES,
+    **CHUNKS,
+    **WALKED,
+    **PATCHES,
+    **TURNED_ROWS,
+    **NEAR,
+}

@@ -88,22 +88,27 @@ class _Read:
     elements: int = 0
 
 
-def operands_of(module: Module, lens: tuple[int, ...], axes: tuple[int, ...], library: Library) -> Iterator[Members]:
+def operands_of(
+    module: Module, lens: tuple[int, ...], axes: tuple[int, ...], down: tuple[int, ...], library: Library
+) -> Iterator[Members]:
     """What a kernel reads and stores of which there is at least an eighth of its space; see `space_record`."""
     for read in _reads(module, prod(lens), library):
-        yield _operand(read, lens, axes)
+        yield _operand(read, lens, axes, down)
     for result in module.root.operands:
         value = stored(result)
         if value.type.elements == prod(lens):
-            yield _operand(_read_of(value), lens, axes, is_stored=True)
+            yield _operand(_read_of(value), lens, axes, down, is_stored=True)
         elif axes and value.type.elements == prod(n for d, n in enumerate(lens) if d not in axes):
             # Those of rows side by side lie side by side, as in a space of their own.
-            yield _operand(_read_of(value), value.type.lens, (), is_stored=True)
+            yield _operand(_read_of(value), value.type.lens, (), down, is_stored=True)
 
 
-def _operand(read: _Read, lens: tuple[int, ...], axes: tuple[int, ...], is_stored: bool = False) -> Members:
+def _operand(
+    read: _Read, lens: tuple[int, ...], axes: tuple[int, ...], down: tuple[int, ...], is_stored: bool = False
+) -> Members:
     by_row = sorted(range(len(lens)), key=lambda d: (d in axes, d))
     by_column = sorted(range(len(lens)), key=lambda d: (d not in axes, d))
+    going_down = sorted(range(len(lens)), key=lambda d: (d in down, d))
     whole = read.elements in (0, prod(lens))
     where = _in_space(read.moved or (lens, packed_strides(lens)), lens, whole or read.moved is None)
     values: dict[str, float] = {
@@ -119,6 +124,7 @@ def _operand(read: _Read, lens: tuple[int, ...], axes: tuple[int, ...], is_store
         "step_by_row": _step(where, lens, by_row),
         "apart_by_column": _apart(where, lens, by_column),
         "step_by_column": _step(where, lens, by_column),
+        "step_down": _step(where, lens, going_down),
     }
     return Members(values)
 

@@ -186,6 +186,8 @@ SPACE_MEMBERS = frozenset(
         "scattered",
         "operands",
         "sides",
+        "down",
+        "turned",
         "run",
         "lines",
         "sectors",
@@ -207,9 +209,10 @@ def space_record(module: Module, library: Library) -> Members:
     `together` in aligned blocks, how many follow one another there (`run`), the bytes of an index that says `places` of runs (0 without one), how far neighbours lie from one another in memory on average, its `spread`, how many bytes come with
     each of its bytes where there are `gaps`, and with the space's elements row by row, or column by column: how far `apart_by_row`,
     `apart_by_column` the operand's neighbours come to lie, and how far elements side by side lie apart in the operand, `step_by_row`,
-    `step_by_column`; `sides`, the space as
+    `step_by_column`, and as far `step_down` along the axes named below; `sides`, the space as
     [before, down, between, across], so that neighbours there lie down, as those in the result lie across (down and across are 1 without such
-    operators, or with rows), and for tiles of it: how many neighbours follow one another down it in memory (`run`), how many lines of
+    operators, or with rows), `down`, where some operands lie along rows and
+    `turned` do not, the axes beside one another along which the neighbours of these lie ([] without), and for tiles of it: how many neighbours follow one another down it in memory (`run`), how many lines of
     memory waves ask for (`lines`), and how many sectors of 32 bytes tiles bring (`sectors`); `item`, the bytes of
     the smallest element type read or written, `wide` those of the largest, of tensors at least half as large as the space, if
     there are some; `views`, the shapes of what the only fold
@@ -230,6 +233,10 @@ def space_record(module: Module, library: Library) -> Members:
     def tiling() -> Tiling:
         found = _tiling(module, lens, library) if not axes else None
         return found or Tiling((prod(lens), 1, 1, 1), 0, 0, 0)
+
+    @cache
+    def rows_turned() -> tuple[tuple[int, ...], int]:
+        return _rows_turned(module, lens, axes, library) if axes else ((), 0)
 
     return Members(
         {},
@@ -253,8 +260,10 @@ def space_record(module: Module, library: Library) -> Members:
             "combining": lambda: sum(_combining(fold, library) for fold in _outer_folds(module, library)),
             "passes": lambda: _passes(module, library, prod(lens)),
             "scattered": lambda: len(scattering(module, library)),
-            "operands": lambda: tuple(operands_of(module, lens, axes, library)),
+            "operands": lambda: tuple(operands_of(module, lens, axes, rows_turned()[0], library)),
             "sides": lambda: tiling().sides,
+            "down": lambda: rows_turned()[0],
+            "turned": lambda: rows_turned()[1],
             "run": lambda: tiling().run,
             "lines": lambda: tiling().lines,
             "sectors": lambda: tiling().sectors,
@@ -422,6 +431,30 @@ def _tiling(module: Module, lens: tuple[int, ...], library: Library) -> Tiling |
         accesses = lines + sectors + prod(lens) // min(sides[3], 64)
         found.append((accesses, sides[1], sides[3], Tiling(sides, min(runs, default=0), lines, sectors)))
     return min(found, key=lambda each: (*each[:3], each[3].sides), default=(0, 0, 0, None))[3]
+
+
+def _rows_turned(
+    module: Module, lens: tuple[int, ...], axes: tuple[int, ...], library: Library
+) -> tuple[tuple[int, ...], int]:
+    """The axes beside one another, none of them a row's, along which neighbours lie together in some operands, of several such runs the
+    longest, and how many operands lie so; nothing where no operand lies along rows, or all do."""
+    whole = [node for node in module.nodes if node.type.lens == lens]
+    layouts = [layout for node in whole if (layout := order_of_axes(node, library)) is not None]
+    layouts += [(p.type.lens, p.type.layout) for p in module.parameters if p in whole]
+    runs = [_axes_together(*layout, axes) for layout in layouts if prod(lens) > 1]
+    down = max(runs, key=lambda run: (prod(lens[a] for a in run), run), default=())
+    if () not in runs or not down:
+        return (), 0
+    return down, sum(run[-1:] == down[-1:] for run in runs)
+
+
+def _axes_together(lens: tuple[int, ...], strides: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes up to the one along which neighbours lie nearest that follow one another in memory; none where a row's are among them."""
+    last = nearest(lens, strides)
+    first = last
+    while first > 0 and first - 1 not in axes and strides[first - 1] == strides[first] * lens[first]:
+        first -= 1
+    return () if last in axes else tuple(range(first, last + 1))
 
 
 def _operand_of(node: Node, read: Node, library: Library) -> _Operand:

@@ -377,6 +377,8 @@ class _Draw:
         """The operands, beside those that are operations values and numbers."""
         found = dict(inner)
         types: dict[str, str] = {}
+        if operator.result_sort is None and any(node.type.sort == "tensor" for node in inner.values()):
+            want = "tensor"
         for i in sorted(range(len(pattern.operands)), key=lambda i: i not in inner):
             decl, part = operator.operand(i), pattern.operands[i]
             if not isinstance(part, OpPattern):

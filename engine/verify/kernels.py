@@ -37,7 +37,7 @@ from genrw.engine.verify.facets import Kind
 from genrw.engine.verify.goals import Goals
 from genrw.engine.verify.meaning import ran_out_of_memory
 from genrw.engine.verify.offers import LONG, POLICIES, Offer, choosing, has_several_rows, offers_of, opened, targets_of
-from genrw.engine.verify.programs import random_fold_of_views, random_kernel, random_program
+from genrw.engine.verify.programs import SCATTERED, operators_of, random_fold_of_views, random_kernel, random_program
 from genrw.engine.verify.seeking import Prospects
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.rw_tree import OpPattern, RuleDecl
@@ -127,6 +127,10 @@ class KernelTrial:
         self.folds_views = any(has_several_rows(*space) for space in self.spaces)
         self.goals, self.prospects = Goals(library, rule, stage), Prospects()
         self.types = sorted({p.type.dtype for m in modules for p in m.parameters if p.type.sort == "tensor"})
+        scattered = set(operators_of(library, SCATTERED))
+        self.turned = any(schedule.get("sides") for schedule in self.wanted) or any(
+            n.op in scattered for m in modules for n in m.nodes
+        )
 
     def _rows(self, module: Module) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
         """What the folds of a program run over."""
@@ -227,7 +231,7 @@ class KernelTrial:
                 short = tuple(1 if d in axes else n for d, n in enumerate(space))
                 module = random_kernel(self.library, random, short, axes, exact=True, monoid=monoid)
                 return replace(module, stage=self.library.stages[0])
-            return random_kernel(self.library, random, space, axes, dtype=dtype, monoid=monoid)
+            return random_kernel(self.library, random, space, axes, dtype=dtype, monoid=monoid, turned=self.turned)
         if monoid is not None:
             return random_kernel(self.library, random, *random.choice([s for s in LONG if s[1]]), monoid=monoid)
         if random.random() < 0.5:

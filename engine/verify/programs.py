@@ -36,9 +36,11 @@ _USUAL_SUM = 0.8
 """How often what such a fold makes is of the type in which its elements are computed."""
 _PLAIN = 0.3
 """How often a view that might be a fold is a parameter."""
+_TURNED = 0.8
+"""How often rows are of what lies along them and of what lies across, where that is asked for."""
 _IN_BOTH = 0.5
 """How often several views have a kept axis that is left when each has one of its own."""
-_SCATTERED = "scattered"
+SCATTERED = "scattered"
 """The part of the role of index maps whose neighbours lie apart."""
 
 
@@ -51,7 +53,7 @@ def random_program(library: Library, random: Random) -> Module:
 def operators_of(library: Library, role: str) -> tuple[str, ...]:
     """The operators of a role that programs hold when they are cut into kernels."""
     stage = library.fusing_stage or library.stages[0]
-    if role == _SCATTERED:
+    if role == SCATTERED:
         return tuple(n for n in operators_of(library, "index_map") if role in library.operator(n).decl.role_parts)
     named = [n for n in library.names if library.role(n) == role and library.operator(n).legal_at(stage)]
     return tuple(n for n in named if library.operator(n).decl.stages or library.operator(n).result_sort is None)
@@ -66,9 +68,10 @@ def random_kernel(
     exact: bool = False,
     dtype: str | None = None,
     monoid: str | None = None,
+    turned: bool = False,
 ) -> Module:
     """A program of one kernel that runs over tensors of about these lengths, or `exact`ly these, with rows along axes if
-    there are any, folded with a monoid that is wanted or with any."""
+    there are any, folded with a monoid that is wanted or with any; mostly of what lies along and across rows if that is `turned`."""
     if not exact:
         lens = tuple(max(1, n + random.choice((0, 0, 0, -1, 1))) for n in lens)
     while prod(lens) > _MOST_ELEMENTS:
@@ -77,7 +80,7 @@ def random_kernel(
             break
         longest = longest if lens[longest] > 2 else max(range(len(lens)), key=lambda d: lens[d])
         lens = tuple((n + 1) // 2 if d == longest else n for d, n in enumerate(lens))
-    return _Writer(library, random, lens, dtype, monoid).kernel(axes)
+    return _Writer(library, random, lens, dtype, monoid).kernel(axes, turned)
 
 
 def random_fold_of_views(
@@ -128,13 +131,17 @@ class _Writer:
             self._operation()
         return self._ended()
 
-    def kernel(self, axes: tuple[int, ...]) -> Module:
+    def kernel(self, axes: tuple[int, ...], turned: bool = False) -> Module:
         """An element-wise value of the parameters; of rows their fold, and what is made of it with the elements."""
-        self._parameter(self.dtype)
+        if turned and axes and len(axes) < len(self.lens) and self.random.random() < _TURNED:
+            others = [d for d in range(len(self.lens)) if d not in axes]
+            self._pointwise(self._lying(axes[-1]), self._lying(self.random.choice(others)))
+        else:
+            self._parameter(self.dtype)
         if self.random.random() < 0.6:
             self._some("pointwise")
         if not axes:
-            self._some(self.random.choice(("pointwise", "index_map", _SCATTERED, _SCATTERED)))
+            self._some(self.random.choice(("pointwise", "index_map", SCATTERED, SCATTERED)))
             return self._ended()
         whole = self.values[-1]
         if self.random.random() < _REPEATED:
@@ -283,10 +290,19 @@ class _Writer:
     def _parameter(self, dtype: str, lens: tuple[int, ...] | None = None) -> Node:
         lens = self.lens if lens is None else lens
         strides = self.attributes.strides(lens) if lens and self.random.random() < 0.15 else None
-        node = input_node(self.library, f"p{len(self.parameters)}", Type("tensor", dtype, lens, strides))
+        return self._kept(Type("tensor", dtype, lens, strides))
+
+    def _kept(self, type_: Type) -> Node:
+        node = input_node(self.library, f"p{len(self.parameters)}", type_)
         self.parameters.append(node)
         self.values.append(node)
         return node
+
+    def _lying(self, along: int) -> Node:
+        """A parameter of which neighbours along an axis are neighbours in memory."""
+        order = [*self.random.sample([d for d in range(len(self.lens)) if d != along], len(self.lens) - 1), along]
+        strides = tuple(prod(self.lens[e] for e in order[order.index(d) + 1 :]) for d in range(len(self.lens)))
+        return self._kept(Type("tensor", self.dtype, self.lens, strides))
 
     def _copy(self) -> Node:
         """Something done to the last value, where nothing else was."""
