@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import NoneType
 from typing import Any, TypeVar
 
 Kind = TypeVar("Kind", bound=type)
 
-LASTING: set[type] = set()
-"""The types of objects that stay what they are. Calls that are given such objects are remembered."""
+DISTINCT: set[type] = {int, str, bool, NoneType}
+"""The types of values that are told apart by value and type alone: objects that stay what they are among them. Calls that are
+given such values are remembered."""
 
 
 def lasting(kind: Kind) -> Kind:
     """Declare that objects of a type stay what they are, and are equal to themselves alone."""
-    LASTING.add(kind)
+    DISTINCT.add(kind)
     return kind
 
 

@@ -18,12 +18,15 @@ import numpy as np
 from genrw.engine.language import array_functions as operations
 from genrw.engine.language.arrays import Array, adopt, holds_array
 from genrw.engine.language.builtins import FUNCTIONS
-from genrw.engine.language.expr import FAULTS, Compiler, Env, Frame, Locals, Run, checked, fault
+from genrw.engine.language.expr import Compiler, Env
 from genrw.engine.language.expr_walk import check_call
 from genrw.engine.language.functions import Function, Misuse, Value, describe
+from genrw.engine.language.printed import Scope
+from genrw.engine.language.running import checked, operation
 from genrw.grammar.diagnostics import GenrwError, error
-from genrw.grammar.expr_tree import Binary, Call, Expr, IfElse, Name
+from genrw.grammar.expr_tree import Binary, Call, Compare, Expr, IfElse, Name
 from genrw.grammar.rw_tree import LetDecl
+from genrw.grammar.source import Span
 
 __all__ = ["Array", "ArrayExpression", "compile_numeric"]
 
@@ -78,95 +81,76 @@ class _NumericCompiler(Compiler):
         self.own_functions = functions
         super().__init__(lets, {**operations.array_functions(precise), **functions})
 
-    def name(self, expr: Name, scope: Locals) -> Run:
-        run, precise, span = super().name(expr, scope), self.precise, expr.span
+    def name(self, expr: Name, scope: Scope) -> str:
+        precise, span = self.precise, expr.span
 
-        def adopted(env: Env, frame: Frame) -> Any:
-            value = run(env, frame)
+        def adopted(value: Value) -> Value:
             try:
                 return adopt(value, precise)
             except Misuse as exc:
                 raise error(str(exc), span) from None
 
-        return adopted
+        return scope.set(f"{scope.bound(adopted)}({super().name(expr, scope)})")
 
     # ---- conditions
 
-    def condition(self, expr: Expr, scope: Locals) -> Run:
+    def condition(self, expr: Expr, scope: Scope) -> str:
         """A node that has to be true or false, or a tensor of bool."""
-        run, span = self.compile(expr, scope), expr.span
+        value = self.value(expr, scope)
+        scope.line(f"{scope.bound(_decided)}({value}, {scope.bound(expr.span)})")
+        return value
 
-        def decided(env: Env, frame: Frame) -> Any:
-            value = run(env, frame)
-            if isinstance(value, bool) or (isinstance(value, Array) and value.dtype == "bool"):
-                return value
-            what = f"a tensor of {value.dtype}" if isinstance(value, Array) else describe(value)
-            raise error(f"a condition is true or false, not {what}", span)
-
-        return decided
-
-    def logic(self, expr: Binary, scope: Locals) -> Run:
-        left, right = self.condition(expr.left, scope), self.condition(expr.right, scope)
+    def logic(self, expr: Binary, scope: Scope) -> str:
         combine = operations.both if expr.op == "and" else operations.either
-        decisive, what, span = expr.op == "or", f"`{expr.op}`", expr.span
+        result = scope.set(self.condition(expr.left, scope))
+        scope.line(f"if {result} is not {expr.op == 'or'}:")
+        right = self.condition(expr.right, scope.inner)
+        scope.inner.line(f"{result} = {scope.bound(operation(combine, f'`{expr.op}`', expr.span))}({result}, {right})")
+        return result
 
-        def run(env: Env, frame: Frame) -> Any:
-            a = left(env, frame)
-            if a is decisive:
-                return a
-            b = right(env, frame)
-            try:
-                return combine(a, b)
-            except FAULTS as exc:
-                raise fault(exc, what, (a, b), span) from None
+    def both(self, result: str, link: str, expr: Compare, scope: Scope) -> str:
+        return f"{scope.bound(operation(operations.both, '`and`', expr.span))}({result}, {link})"
 
-        return run
-
-    def both(self, a: Value, b: Value) -> Value:
-        return operations.both(a, b)
-
-    def if_else(self, expr: IfElse, scope: Locals) -> Run:
-        condition, span = self.condition(expr.condition, scope), expr.span
-        then, otherwise = self.compile(expr.then, scope), self.compile(expr.otherwise, scope)
-
-        def run(env: Env, frame: Frame) -> Any:
-            decided = condition(env, frame)
-            if isinstance(decided, bool):
-                return then(env, frame) if decided else otherwise(env, frame)
-            values = decided, then(env, frame), otherwise(env, frame)
-            try:
-                return operations.where(*values)
-            except FAULTS as exc:
-                raise fault(exc, "`if`", values[1:], span) from None
-
-        return run
+    def if_else(self, expr: IfElse, scope: Scope) -> str:
+        condition = self.condition(expr.condition, scope)
+        values = [scope.set("None"), scope.set("None")]
+        for value, part, unless in zip(values, (expr.then, expr.otherwise), (False, True), strict=True):
+            scope.line(f"if {condition} is not {unless}:")
+            scope.inner.line(f"{value} = {self.value(part, scope.inner)}")
+        chosen = operation(lambda values, condition: operations.where(condition, *values), "`if`", expr.span)
+        then, otherwise = values
+        mixed = f"{scope.bound(chosen)}(({then}, {otherwise}), {condition})"
+        return scope.set(f"{then} if {condition} is True else {otherwise} if {condition} is False else {mixed}")
 
     # ---- calls
 
-    def function_call(self, function: Function, expr: Call, args: Sequence[Run]) -> Run:
+    def function_call(self, function: Function, expr: Call, args: Sequence[str], scope: Scope) -> str:
         """A call: of the array function where an argument is an array or where there is no other."""
         apply, precise, name = checked(function, expr), self.precise, function.name
         scalar = FUNCTIONS.get(name)
+        run = apply
         if name in self.own_functions:
-            return lambda env, frame: adopt(apply([arg(env, frame) for arg in args]), precise)
-        if scalar is None or scalar is function:
-            return lambda env, frame: apply([arg(env, frame) for arg in args])
-        apply_scalar = _checked_count(scalar, expr)
-
-        def run(env: Env, frame: Frame) -> Any:
-            values = [arg(env, frame) for arg in args]
-            return apply(values) if any(map(holds_array, values)) else apply_scalar(values)
-
-        return run
+            run = lambda *values: adopt(apply(*values), precise)  # noqa: E731
+        elif scalar is not None and scalar is not function:
+            apply_scalar = _checked_count(scalar, expr)
+            run = lambda *values: (apply if any(map(holds_array, values)) else apply_scalar)(*values)  # noqa: E731
+        return scope.set(f"{scope.bound(run)}({', '.join(args)})")
 
 
-def _checked_count(function: Function, expr: Call) -> Callable[[Sequence[Value]], Value]:
+def _decided(value: Value, span: Span) -> None:
+    """Refuses what is neither a truth value nor a tensor of them."""
+    if not isinstance(value, bool) and not (isinstance(value, Array) and value.dtype == "bool"):
+        what = f"a tensor of {value.dtype}" if isinstance(value, Array) else describe(value)
+        raise error(f"a condition is true or false, not {what}", span)
+
+
+def _checked_count(function: Function, expr: Call) -> Callable[..., Value]:
     """A function on plain values; the one on arrays of the same name may take other numbers of arguments."""
     wrong = check_call(expr, {}, {function.name: function})
     if wrong is None:
         return checked(function, expr)
 
-    def refuse(_values: Sequence[Value]) -> Value:
+    def refuse(*_values: Value) -> Value:
         raise GenrwError(wrong)
 
     return refuse

@@ -34,8 +34,9 @@ class Operator:
     """The text for `floats`, `integers`, `bools`; `unsigned` ones of 32 bits and more; `by_constant`: shifts by less than the width."""
     egglog: Callable[..., Any] | Without
     formula: Callable[..., Any] | Without
-    fast: Callable[[int, int], int] | None = None
-    """Computes two ints of at most 128 bits, with no check needed but that of the result's size."""
+    direct: str = ""
+    """Of which operands Python's operator of the same name computes it, with no check needed but that of the result's size:
+    `numbers` of at most 128 bits, or such numbers where the second is not 0: a `divisor`."""
     comes_round: bool = False
     """Is the result right again where operands that wrapped around come round?"""
 
@@ -52,6 +53,8 @@ class Comparison:
     """The comparison that says the same of exchanged operands."""
     on_equals: bool | None = None
     """What it is where both operands are the same."""
+    direct: str = "list"
+    """Which operands Python's operator of the same name compares: `any`, `numbers`, or any with a `list` on its right."""
 
 
 # ---- single values
@@ -182,7 +185,7 @@ def _ring(op: str, binds: str, compute: Binop, tensors: str, function: str, valu
     cpp = {"floats": infix(op, binds), "unsigned": infix(op, binds), "integers": _of_header(function)}
     apply = value or _arithmetic(op, compute)
     formula = lambda _logic, a, b: compute(a, b)  # noqa: E731
-    return Operator(apply, NUMBERS, tensors, cpp, primitive(op), formula, compute, comes_round=True)
+    return Operator(apply, NUMBERS, tensors, cpp, primitive(op), formula, "numbers", comes_round=True)
 
 
 def _of_bits(op: str, compute: Binop, tensors: str) -> Operator:
@@ -207,6 +210,7 @@ BINARY: dict[str, Operator] = {
         {"floats": infix("/", "mul"), "integers": _dividing("trunc_div")},
         _NOT_EXACT,
         _NO_FORMULA,
+        "divisor",
     ),
     "//": Operator(
         _arithmetic("//", operator.floordiv),
@@ -215,7 +219,7 @@ BINARY: dict[str, Operator] = {
         {"floats": Written("gen::floor({0} / {1})", "atom", "mul", "unary"), "integers": _dividing("floor_div")},
         lambda call, a, b: call("/", call("-", a, _remainder(call, a, b)), b),
         lambda logic, a, b: logic.quotient(a, b),
-        operator.floordiv,
+        "divisor",
     ),
     "%": Operator(
         _arithmetic("%", operator.mod),
@@ -224,7 +228,7 @@ BINARY: dict[str, Operator] = {
         {"floats": Written("gen::floor_mod({0}, {1})"), "integers": _dividing("floor_mod")},
         _remainder,
         lambda logic, a, b: a - b * logic.quotient(a, b),
-        operator.mod,
+        "divisor",
     ),
     "**": Operator(_power, NUMBERS, "power", {"floats": Written("gen::pow({0}, {1})")}, _NOT_EXACT, _NO_FORMULA),
     "&": _of_bits("&", operator.and_, "bitwise_and"),
@@ -251,6 +255,7 @@ UNARY: dict[str, Operator] = {
         {"floats": _PREFIX, "bools": _PREFIX, "integers": Written("gen::sub<{type}>(0, {0})")},
         lambda call, a: call("-", 0, a),
         lambda _logic, a: -a,
+        "numbers",
     ),
     "~": Operator(_invert, INTEGERS, "invert", {"integers": Written("~{0}", "unary", "atom")}, _NOT_EXACT, _NO_FORMULA),
     "not": Operator(
@@ -265,12 +270,12 @@ UNARY: dict[str, Operator] = {
 
 
 def _compared(op: str, compute: Callable[[Any, Any], bool], mirrored: str, on_equals: bool) -> Comparison:
-    return Comparison(_ordered(op, compute), compute, "compare", mirrored, on_equals)
+    return Comparison(_ordered(op, compute), compute, "compare", mirrored, on_equals, "numbers")
 
 
 COMPARE: dict[str, Comparison] = {
-    "==": Comparison(lambda a, b: bool(a == b), operator.eq, "equal", "==", True),
-    "!=": Comparison(lambda a, b: bool(a != b), operator.ne, "equal", "!=", False),
+    "==": Comparison(lambda a, b: bool(a == b), operator.eq, "equal", "==", True, "any"),
+    "!=": Comparison(lambda a, b: bool(a != b), operator.ne, "equal", "!=", False, "any"),
     "<": _compared("<", operator.lt, ">", False),
     "<=": _compared("<=", operator.le, ">=", True),
     ">": _compared(">", operator.gt, "<", False),

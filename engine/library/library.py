@@ -11,7 +11,7 @@ from typing import Any
 
 from genrw.engine.ir.dtypes import same_value
 from genrw.engine.ir.nodes import Node
-from genrw.engine.language.expr import Evaluator, compile_expr
+from genrw.engine.language.expr import Compiler, Evaluator
 from genrw.engine.language.expr_walk import free_names, words_compared
 from genrw.engine.language.functions import Function
 from genrw.engine.language.members import Members, lasting
@@ -122,7 +122,12 @@ class ExpressionScope:
     functions: Mapping[str, Function]
 
     def compile(self, expr: Expr) -> Evaluator:
-        return compile_expr(expr, self.lets, self.functions)
+        """The expression, compiled when it first runs."""
+        return self._compiler.later(expr)
+
+    @cached_property
+    def _compiler(self) -> Compiler:
+        return Compiler(self.lets, self.functions)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,8 @@ from pages import ROOT
 from genrw.engine.egraph.encode import FACTS
 from genrw.engine.egraph.stage import ITERATIONS_A_STEP, Limits
 from genrw.engine.ir.types import TYPE_MEMBERS
-from genrw.engine.language.expr import STEP_LIMIT
 from genrw.engine.language.expr_walk import DEPTH_LIMIT
+from genrw.engine.language.running import STEP_LIMIT
 from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.library import ROLES, Library
 from genrw.grammar.diagnostics import GenrwError

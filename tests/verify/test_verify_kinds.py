@@ -16,7 +16,7 @@ from genrw.authoring.rulesets import load_library
 from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.interpret.reference import interpret
 from genrw.engine.ir.nodes import Module
-from genrw.engine.language.expr import fault
+from genrw.engine.language.running import fault
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import folds
 from genrw.engine.library.signs import with_operators
