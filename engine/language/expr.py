@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from keyword import iskeyword
 from typing import Any, Protocol
 
 from genrw.engine.ir.dtypes import DTYPES
@@ -210,11 +211,13 @@ class Compiler:
         return scope.read("env", name, f"env[{name!r}]", expr.span)
 
     def member(self, expr: Member, scope: Scope) -> str:
-        base, name = self.value(expr.base, scope), expr.name
-        if not base.isidentifier():
-            base = scope.set(base)
+        base, name = self._variable_of(self.value(expr.base, scope), scope), expr.name
         found = f"{base}[{name!r}] if type({base}) is Members else member({base}, {name!r}, {scope.bound(expr.span)})"
         return scope.read(base, name, found, expr.span)
+
+    def _variable_of(self, value: str, scope: Scope) -> str:
+        """The name of a variable for a value that may be a constant: Python warns of code that takes one apart."""
+        return value if value.isidentifier() and not iskeyword(value) else scope.set(value)
 
     # ---- lists
 
@@ -228,7 +231,8 @@ class Compiler:
         return scope.set(f"weighed_at({listed}, {scope.bound(expr.span)})")
 
     def index(self, expr: Index, scope: Scope) -> str:
-        base, at, span = self.value(expr.base, scope), self.value(expr.index, scope), scope.bound(expr.span)
+        base, span = self._variable_of(self.value(expr.base, scope), scope), scope.bound(expr.span)
+        at = self.value(expr.index, scope)
         inside = f"type({base}) is tuple and type({at}) is int and -1 < {at} < len({base})"
         return scope.set(f"{base}[{at}] if {inside} else index({base}, {at}, {span})")
 
@@ -297,7 +301,7 @@ class Compiler:
         """A node that has to be true or false."""
         value = self.value(expr, scope)
         if scope.function.kinds.get(value) != "truth":
-            span = scope.bound(expr.span)
+            value, span = self._variable_of(value, scope), scope.bound(expr.span)
             scope.line(f"if {value} is not True and {value} is not False: raise undecided({value}, {span})")
         return value
 

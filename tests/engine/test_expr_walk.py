@@ -133,6 +133,7 @@ def _compound(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     )
 
 
+@pytest.mark.filterwarnings("error::SyntaxWarning")
 @given(st.recursive(LEAVES, _compound, max_leaves=12))
 def test_running_gives_a_value_or_a_message(expr: Expr) -> None:
     env: dict[str, object] = {"a": 3, "b": (1, 2), "v": {"lens": (4, 5)}}
