@@ -60,7 +60,7 @@ def test_memory_for_parts_of_rows_is_large_enough(genrw: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "entry"), [("gridwise_after", "lanes"), ("lanewise_before", "steps"), ("lanewise_after", "block_size")]
+    ("name", "entry"), [("gridwise_after", "lanes"), ("lanewise_before", "lanes"), ("lanewise_after", "block_size")]
 )
 @pytest.mark.parametrize("command", ["lower", "emit", "run"])
 def test_a_schedule_that_is_missing_is_asked_for_in_the_listing(
