@@ -96,7 +96,7 @@ class _NumericCompiler(Compiler):
 
     def condition(self, expr: Expr, scope: Scope) -> str:
         """A node that has to be true or false, or a tensor of bool."""
-        value = self.value(expr, scope)
+        value = self._variable_of(self.value(expr, scope), scope)
         scope.line(f"{scope.bound(_decided)}({value}, {scope.bound(expr.span)})")
         return value
 

@@ -499,3 +499,10 @@ def test_whatever_the_arguments_the_error_is_a_message(data: st.DataObject) -> N
     else:
         return
     assert len(found) == 1
+
+
+@pytest.mark.filterwarnings("error::SyntaxWarning")
+@pytest.mark.parametrize("text", ["1 if 2.5 else 3", "2 and true", '"a"[0]', "(1).b"])
+def test_constants_out_of_place_are_refused_without_a_warning(text: str) -> None:
+    with pytest.raises(GenrwError):
+        run(text)
