@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from math import prod
 from textwrap import dedent
 from typing import Any
 
@@ -89,6 +90,11 @@ def check_built(program: Made) -> None:
         assert report.vgpr_spills == 0, kernel.text
         assert report.sgpr_spills == 0, kernel.text
         assert report.lds_bytes <= kernel.lds_bytes + 16, kernel.text
+
+
+def strides_in_order(lens: Sequence[int], order: Sequence[int]) -> list[int]:
+    """The strides of a tensor whose axes lie in memory in an order, the last one innermost."""
+    return [prod(lens[e] for e in order[order.index(d) + 1 :]) for d in range(len(lens))]
 
 
 def schedules(text: str, target: str = WAVE64) -> list[dict[str, Any]]:

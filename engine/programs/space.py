@@ -440,7 +440,7 @@ def _rows_turned(
     longest, and how many operands lie so; nothing where no operand lies along rows, or all do."""
     whole = [node for node in module.nodes if node.type.lens == lens]
     layouts = [layout for node in whole if (layout := order_of_axes(node, library)) is not None]
-    layouts += [(p.type.lens, p.type.layout) for p in module.parameters if p in whole]
+    layouts += [(p.type.lens, p.type.layout) for p in module.parameters if p.type.lens == lens]
     runs = [_axes_together(*layout, axes) for layout in layouts if prod(lens) > 1]
     down = max(runs, key=lambda run: (prod(lens[a] for a in run), run), default=())
     if () not in runs or not down:

@@ -6,7 +6,7 @@ from math import prod
 from random import Random
 
 import pytest
-from support import load
+from support import load, strides_in_order
 
 from genrw.engine.programs.space import space_record, with_space
 
@@ -15,14 +15,10 @@ def _listed(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
-def _strides(lens: list[int], order: list[int]) -> list[int]:
-    return [prod(lens[e] for e in order[order.index(d) + 1 :]) for d in range(len(lens))]
-
-
 def _text(lens: list[int], orders: list[list[int]], axis: int) -> str:
     """The sums along an axis of inputs that lie in memory in these orders of their axes."""
     inputs = [
-        f"x{k} = @param:x{k} -> float{{{_listed(lens)}}}, {{{_listed(_strides(lens, order))}}}"
+        f"x{k} = @param:x{k} -> float{{{_listed(lens)}}}, {{{_listed(strides_in_order(lens, order))}}}"
         for k, order in enumerate(orders)
     ]
     sums = ["s0 = neg(x0)", *(f"s{k} = add(s{k - 1}, x{k})" for k in range(1, len(orders)))]

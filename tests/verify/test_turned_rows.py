@@ -6,7 +6,7 @@ from math import prod
 from random import Random
 
 import pytest
-from support import check_host_schedules, schedules
+from support import check_host_schedules, schedules, strides_in_order
 
 _FOLDS = ("reduce_sum[axes={{{axis}}}]", "reduce_max[axes={{{axis}}}]", "argmax[axis={axis}]", "softmax[axis={axis}]")
 _OPERATORS = ("v = sub(x, y)", "v = max(x, y)", "u = abs(y)\nv = add(u, x)", "c = less(x, y)\nv = where(c, y, x)")
@@ -37,7 +37,7 @@ def _drawn(random: Random) -> str:
 def _input(name: str, dtype: str, lens: list[int], along: int, random: Random) -> str:
     others = [d for d in range(len(lens)) if d != along]
     order = [*random.sample(others, len(others)), along]
-    strides = [prod(lens[e] for e in order[order.index(d) + 1 :]) for d in range(len(lens))]
+    strides = strides_in_order(lens, order)
     return f"{name} = @param:{name} -> {dtype}{{{', '.join(map(str, lens))}}}, {{{', '.join(map(str, strides))}}}"
 
 
