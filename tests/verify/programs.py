@@ -921,6 +921,28 @@ def _corners() -> dict[str, str]:
             q = pad[pads={1, 1}](p)
             y = rsqrt(q)
             @return(y)""",
+        "folds_of_pads": """
+            x = @param:x -> float{5, 33}
+            p = pad[pads={1, 2, 0, 5}](x)
+            s = reduce_sum[axes={1}](p)
+            q = pad[pads={1, 2, 0, 5}, value=2.5](x)
+            a = reduce_max[axes={1}](q)
+            b = reduce_min[axes={1}](q)
+            @return(s, a, b)""",
+        "folds_of_pads_of_halves": """
+            h = @param:h -> half{5, 33}
+            p = pad[pads={1, 2, 0, 5}](h)
+            s = reduce_sum[axes={1}](p)
+            q = pad[pads={1, 2, 0, 5}, value=2.5](h)
+            a = reduce_max[axes={1}](q)
+            b = reduce_min[axes={1}](q)
+            @return(s, a, b)""",
+        "cut_tiles_of_two_axes": """
+            x = @param:x -> int8{6, 35, 70}
+            y = @param:y -> int8{6, 35, 70}
+            s = add(x, y)
+            t = transpose[permutation={2, 1, 0}](s)
+            @return(t)""",
         "size_of_unsigned": """
             x = @param:x -> uint32{4, 8}
             n = neg(x)
@@ -1462,6 +1484,7 @@ SPLIT = {
         a = reduce_argmin[axes={1}](x)
         @return(a)""",
     "split_variance": _variance(2, 300000),
+    "split_variance_that_ends_early": _variance(2, 310529),
     "split_variance_of_a_power_of_two": _variance(2, 262144),
     "squares_of_short_rows": """
         x = @param:x -> float{5, 70}
@@ -1597,6 +1620,13 @@ _WEIGHTS = "x = @param:x -> {t}{{2, {m}, 7, {k}}}\nw = @param:w -> {t}{{2, {m}, 
 _BATCHES = "x = @param:x -> {t}{{3, {m}, {k}}}\nw = @param:w -> {t}{{{k}, {n}}}\nz = dot(x, w)\n@return(z)"
 
 
+def _squares_of_row(n: int) -> str:
+    return f"""
+        x = @param:x -> float{{2, {n}}}
+        s = reduce_squares[axes={{1}}](x)
+        @return(s)"""
+
+
 def _of_tiles(
     text: str, lengths: tuple[int, int, int], t: str, target: str, **pins: object
 ) -> tuple[str, str, dict[str, object]]:
@@ -1665,11 +1695,11 @@ PINNED: dict[str, tuple[str, str, dict[str, object]]] = {
     ),
     "images of whole channels by AMD": _of_tiles(_IMAGES, (9, 64, 72), "half", "gfx942"),
     "tiles of batches": _of_tiles(_BATCHES, (64, 72, 64), "float", "gfx942"),
-    "squares of parts in steps": (
-        "x = @param:x -> float{2, 310528}\ns = reduce_squares[axes={1}](x)\n@return(s)\n",
-        "sm_90",
-        {"block_size": 64},
-    ),
+    "squares of parts in steps": (_squares_of_row(310528), "sm_90", {"block_size": 64}),
+    "squares of parts that end early": (_squares_of_row(310529), "sm_90", {"block_size": 256}),
+    "squares of parts that end early, in steps": (_squares_of_row(310529), "sm_90", {"block_size": 64}),
+    "squares of whole parts that end early": (_squares_of_row(320001), "sm_90", {"block_size": 256}),
+    "squares of whole parts that end early, in steps": (_squares_of_row(320001), "sm_90", {"block_size": 64}),
     "misaligned rows in steps": (
         "x = @param:x -> float{3, 70001}\ns = reduce_sum[axes={1}](x)\ny = sub(x, s)\n@return(y)\n",
         "gfx942",
