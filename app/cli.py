@@ -443,6 +443,7 @@ def verify(
     ] = None,
     seconds: Annotated[float, typer.Option("--seconds", min=0.1, callback=_number, help="Time for each rule.")] = 120.0,
     memory: Annotated[int, typer.Option("--memory", metavar="MB", min=64, help="Memory for each rule.")] = 2048,
+    trust_rules: TrustRules = False,
     as_json: AsJson = False,
 ) -> int:
     """Find rules that do not hold: compare both sides on random instances, prove rules over indices."""
@@ -451,8 +452,8 @@ def verify(
     from genrw.engine.verify.verdict import Options
 
     options = Options(count, seed, tuple(wave or WAVES))
-    folders = tuple(rules or ())
-    return verify_rules(Request(tuple(names or ()), folders, not no_shipped_rules, options, seconds, memory, as_json))
+    shipped, folders = not no_shipped_rules, tuple(rules or ())
+    return verify_rules(Request(tuple(names or ()), folders, shipped, options, seconds, memory, as_json, trust_rules))
 
 
 @rules_app.command("why-not")

@@ -1,4 +1,4 @@
-"""`genrw rules verify`: do rules, monoids and functions of operators hold? Each is looked at in a process of its own, within limits of time and memory."""
+"""`genrw rules verify`: do rules, monoids, functions and texts of operators hold? Each is looked at in a process of its own, within limits of time and memory."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from genrw.authoring.operator_texts import has_text, verify_text
 from genrw.authoring.rulesets import load_library, own_declarations
 from genrw.engine.library.library import Library
 from genrw.engine.verify.surroundings import WAVES
@@ -25,7 +26,8 @@ _MEGABYTE = 1 << 20
 
 @dataclass(frozen=True)
 class Request:
-    """What to verify and how: rules, monoids and operators by name, folders of rules, limits for each rule in seconds and megabytes."""
+    """What to verify and how: rules, monoids and operators by name, folders of rules, limits for each rule in seconds and megabytes;
+    whether the C++ of these folders is `trusted`."""
 
     names: tuple[str, ...] = ()
     folders: tuple[str | Path, ...] = ()
@@ -34,6 +36,7 @@ class Request:
     seconds: float = 120.0
     megabytes: int = 2048
     as_json: bool = False
+    trusted: bool = False
 
 
 def verify_rules(request: Request) -> int:
@@ -92,9 +95,9 @@ def _unknown(library: Library) -> frozenset[str]:
 
 
 def _subjects(library: Library) -> list[Subject]:
-    """All that can be verified: of operators, those that have functions."""
-    functions = [op.decl for op in library.operators.values() if op.decl.functions]
-    return [*library.rules, *library.monoids.values(), *functions]
+    """All that can be verified: of operators, those that have functions, or texts in their place."""
+    operators = [op.decl for op in library.operators.values() if op.decl.functions or has_text(op.decl)]
+    return [*library.rules, *library.monoids.values(), *operators]
 
 
 def _key(subject: Subject) -> tuple[str, str]:
@@ -194,6 +197,8 @@ def _work(request: Request, pipe: Connection) -> None:
 
 def _looked_at(library: Library, rule: Subject, request: Request) -> Verdict:
     try:
+        if isinstance(rule, OpDecl) and has_text(rule):
+            return verify_text(library, rule, request.options, request.seconds, trusted=request.trusted)
         return verify(library, rule, request.options)
     except MemoryError:
         return _open(

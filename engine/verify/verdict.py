@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from genrw.engine.fusion.compute_locations import is_of_places
 from genrw.engine.library.library import Library
+from genrw.engine.verify.elements import WrongElement
 from genrw.engine.verify.functions import try_functions
 from genrw.engine.verify.judge import listed
 from genrw.engine.verify.kernels import KernelTrial
@@ -92,12 +93,17 @@ def verify_monoid(library: Library, monoid: MonoidDecl, options: Options) -> Ver
 
 def verify_functions(library: Library, op: OpDecl, options: Options) -> Verdict:
     """Look at one operator: do its functions compute what it means, as near as it says?"""
-    compared, wrong = try_functions(library, op, options.count, f"{options.seed}/{op.name}")
+    tried = try_functions(library, op, options.count, f"{options.seed}/{op.name}")
+    return of_elements(op, "function", *tried, "mend the term, or say how near it is: `within …`")
+
+
+def of_elements(op: OpDecl, what: str, compared: int, wrong: WrongElement | None, remedy: str) -> Verdict:
+    """What elements say of an operator's function or text."""
     verdict = Verdict(op, TRIED, compared)
     if wrong is not None:
         verdict.status, verdict.shown = REFUTED, wrong.shown
-        message = f"the function of `{op.name}` is not what the operator means: {wrong.reason}"
-        verdict.problem = Diagnostic(message, op.name_span, "mend the term, or say how near it is: `within …`")
+        message = f"the {what} of `{op.name}` is not what the operator means: {wrong.reason}"
+        verdict.problem = Diagnostic(message, op.name_span, remedy)
     elif not compared:
         verdict.leave_open("was not compared on any number", "give its attributes defaults")
     return verdict
