@@ -447,9 +447,9 @@ def verify(
     as_json: AsJson = False,
 ) -> int:
     """Find rules that do not hold: compare both sides on random instances, prove rules over indices."""
-    from genrw.authoring.rule_verify import Request, verify_rules
     from genrw.engine.verify.surroundings import WAVES
     from genrw.engine.verify.verdict import Options
+    from genrw.verifying.rule_verify import Request, verify_rules
 
     options = Options(count, seed, tuple(wave or WAVES))
     shipped, folders = not no_shipped_rules, tuple(rules or ())

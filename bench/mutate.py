@@ -18,7 +18,6 @@ from typing import Any
 
 from table import parser, report
 
-from genrw.authoring.rule_verify import Request, verdicts_of
 from genrw.authoring.rulesets import load_library, shipped_folder
 from genrw.engine.language.expr_walk import walk
 from genrw.engine.library.library import Library
@@ -30,6 +29,7 @@ from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.expr_tree import Binary, Compare, Const, Expr, IfElse, Member, Name
 from genrw.grammar.rw_tree import OpPattern, RuleDecl
 from genrw.grammar.source import NOWHERE, Span
+from genrw.verifying.rule_verify import Request, verdicts_of
 
 OTHERS = {
     **{"+": "*", "*": "+", "-": "+", "//": "%", "%": "//", "/": "*", "and": "or", "or": "and"},

@@ -1,1 +1,1 @@
-"""What helps those who write rules: checks, lists, verification, layout."""
+"""What helps those who write rules: checks, lists, layout."""

@@ -278,7 +278,6 @@ RULE += "  example f(f(x)) gives f(x)\n"
         "rules list",
         "rules check",
         "rules test",
-        "rules verify --count 3",
         "rules why-not f_twice {program}",
         "rules trace {program}",
         "rules cover {program}",
@@ -303,6 +302,13 @@ def test_who_does_not_even_know_the_compilers() -> None:
     assert len(files) > 15
     for path in files:
         assert "genrw.codegen" not in path.read_text(encoding="utf-8"), path
+
+
+def test_verifying_refuses(no_compiler: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = rules(tmp_path / "mine", device=HOSTILE)
+    assert execute(["rules", "verify", "--count", "3", "--rules", str(folder)]) == 1
+    assert "the text of `f` was not tried: the `device` of `f` has inline assembly" in capsys.readouterr().err
+    assert not no_compiler.exists()
 
 
 @pytest.mark.slow

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from breadth import first_quick
 
-from genrw.authoring.rule_verify import Request, chosen, verdicts_of
 from genrw.authoring.rulesets import load_library
 from genrw.engine.library.library import Library
 from genrw.engine.library.sides import conditions
@@ -29,6 +28,7 @@ from genrw.engine.verify.trial import RuleTrial
 from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, Options, Verdict, verify_rule
 from genrw.grammar.expr_tree import Binary, Call
 from genrw.main import execute
+from genrw.verifying.rule_verify import Request, chosen, verdicts_of
 
 BROKEN = Path(__file__).parent / "broken_rules"
 NAMES = sorted(folder.name for folder in BROKEN.iterdir())

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from genrw.authoring.operator_texts import has_text, verify_text
 from genrw.authoring.rulesets import load_library
 from genrw.codegen.runtime import host
 from genrw.engine.library.gather import build_library
@@ -15,6 +14,7 @@ from genrw.engine.verify.verdict import OPEN, REFUTED, TRIED, Options, Verdict
 from genrw.grammar.diagnostics import error
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import OpDecl
+from genrw.verifying.operator_texts import has_text, verify_text
 
 
 def verdict(library: Library, text: str, **settings: bool) -> Verdict:

@@ -12,7 +12,6 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from genrw.authoring.operator_texts import has_text, verify_text
 from genrw.authoring.rulesets import load_library, own_declarations
 from genrw.engine.library.library import Library
 from genrw.engine.verify.surroundings import WAVES
@@ -20,6 +19,7 @@ from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, O
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.rw_tree import MonoidDecl, OpDecl, RuleDecl
 from genrw.terminal import progress, write, write_diagnostics
+from genrw.verifying.operator_texts import has_text, verify_text
 
 _MEGABYTE = 1 << 20
 
