@@ -45,11 +45,16 @@ def verify_text(library: Library, op: OpDecl, options: Trials, seconds: float, *
     try:
         tried = try_text(library, op, options.count, f"{options.seed}/{op.name}", seconds, trusted=trusted)
     except GenrwError as problem:
-        said = problem.diagnostics[0]
-        message = f"the text of `{op.name}` was not tried: {said.message}"
-        return Verdict(op, OPEN, problem=Diagnostic(message, said.span or op.name_span, said.remedy))
+        return not_tried(op, problem)
     remedy = "mend the text, say how near it is: `within …`, or for which numbers it is: `domain …`"
     return of_elements(op, "text", *tried, remedy)
+
+
+def not_tried(op: OpDecl, problem: GenrwError) -> Verdict:
+    """What is said of a text that cannot be compiled, or that ends in an error."""
+    said = problem.diagnostics[0]
+    message = f"the text of `{op.name}` was not tried: {said.message}"
+    return Verdict(op, OPEN, problem=Diagnostic(message, said.span or op.name_span, said.remedy))
 
 
 def try_text(

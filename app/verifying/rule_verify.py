@@ -19,6 +19,7 @@ from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, O
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.rw_tree import MonoidDecl, OpDecl, RuleDecl
 from genrw.terminal import progress, write, write_diagnostics
+from genrw.verifying.kernel_texts import is_made_in_kernels, verify_in_kernels
 from genrw.verifying.operator_texts import has_text, verify_text
 
 _MEGABYTE = 1 << 20
@@ -95,9 +96,10 @@ def _unknown(library: Library) -> frozenset[str]:
 
 
 def _subjects(library: Library) -> list[Subject]:
-    """All that can be verified: of operators, those that have functions, or texts in their place."""
-    operators = [op.decl for op in library.operators.values() if op.decl.functions or has_text(op.decl)]
-    return [*library.rules, *library.monoids.values(), *operators]
+    """All that can be verified: of operators, those that have functions or texts."""
+    operators = [op.decl for op in library.operators.values()]
+    tried = [op for op in operators if op.functions or has_text(op) or is_made_in_kernels(library, op)]
+    return [*library.rules, *library.monoids.values(), *tried]
 
 
 def _key(subject: Subject) -> tuple[str, str]:
@@ -197,8 +199,9 @@ def _work(request: Request, pipe: Connection) -> None:
 
 def _looked_at(library: Library, rule: Subject, request: Request) -> Verdict:
     try:
-        if isinstance(rule, OpDecl) and has_text(rule):
-            return verify_text(library, rule, request.options, request.seconds, trusted=request.trusted)
+        if isinstance(rule, OpDecl) and rule.emit is not None:
+            look = verify_text if has_text(rule) else verify_in_kernels
+            return look(library, rule, request.options, request.seconds, trusted=request.trusted)
         return verify(library, rule, request.options)
     except MemoryError:
         return _open(

@@ -6,7 +6,7 @@ A kernel that comes out wrong is the rule's fault if the same kernel comes out r
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -71,6 +71,10 @@ _OFFERED, _SOUGHT, _TRIED_FOR_EACH = (40, 90), 6, 3
 so many tried for each."""
 
 
+Printed = Callable[[Module, Options, Mapping[str, Values]], Sequence[Values] | None]
+"""The results of a kernel at the last stage as it is printed; None where nothing is asked of it."""
+
+
 @dataclass(frozen=True)
 class WrongKernel:
     """A kernel as it was before the rule's stage, after all stages, and what is wrong with its results for some inputs. `others` are rules
@@ -106,10 +110,11 @@ class KernelTrial:
         waves: Sequence[int],
         suspects: Collection[str] = (),
         seed: int = 0,
+        printed: Printed | None = None,
     ) -> None:
         """`suspects` are other rules of which nothing is known either: what they make wrong is not this rule's fault. `seed` says
-        which kernels there are that any rule is tried in."""
-        self.library, self.rule, self.stage, self.suspects = library, rule, stage, suspects
+        which kernels there are that any rule is tried in. What is `printed` of a kernel has to be right as well."""
+        self.library, self.rule, self.stage, self.suspects, self.printed = library, rule, stage, suspects, printed
         self.pipeline = Pipeline(library)
         self.targets = targets_of(library, waves)
         self.offers = offers_of(library, tuple(waves), seed)
@@ -403,6 +408,9 @@ class KernelTrial:
         wrong = _different(list(got.values()), want, reference)
         if wrong and self._is_unsteady(reference, options, inputs, want):
             return "the kernel's rounding alone may make its results differ"
+        if not wrong and self.printed is not None:
+            run = self.printed(after, options, given)
+            wrong = _different(run, want, reference) if run is not None else ""
         return WrongKernel(kernel, after, options, wrong, inputs) if wrong else None
 
     def _is_unsteady(

@@ -16,6 +16,7 @@ from genrw.engine.programs.text import module_tree
 from genrw.engine.verify.facts import View
 from genrw.engine.verify.instances import Instance
 from genrw.engine.verify.judge import listed, shown
+from genrw.engine.verify.kernels import WrongKernel
 from genrw.engine.verify.meaning import LANE_SORTS
 from genrw.engine.verify.trial import Failure
 from genrw.grammar.gen import print_gen
@@ -89,6 +90,13 @@ def _asked(failure: Failure) -> frozenset[str]:
     names = frozenset(name for expr in exprs if expr is not None for name in free_names(expr))
     in_lanes = any(n.type.sort in LANE_SORTS for n in walk(failure.left))
     return names | {"schedule"} if in_lanes else names
+
+
+def wrong_kernel_text(wrong: WrongKernel, library: Library) -> str:
+    """The lines that show a kernel that is wrong, before the rule's stage and after all stages, and for which inputs."""
+    before, after = (module_text(m, library, wrong.options) for m in (wrong.before, wrong.after))
+    inputs = [f"  {name} = {listed(values)}" for name, values in wrong.inputs.items()]
+    return "\n".join(("before:", *indented(before), "after:", *indented(after), "of the values:", *inputs))
 
 
 def module_text(module: Module, library: Library, options: Options) -> str:

@@ -9,13 +9,12 @@ from genrw.engine.fusion.compute_locations import is_of_places
 from genrw.engine.library.library import Library
 from genrw.engine.verify.elements import WrongElement
 from genrw.engine.verify.functions import try_functions
-from genrw.engine.verify.judge import listed
 from genrw.engine.verify.kernels import KernelTrial
 from genrw.engine.verify.monoids import try_monoid
 from genrw.engine.verify.places import try_places
 from genrw.engine.verify.probes import with_probes
 from genrw.engine.verify.proof import prove, solver_is_there
-from genrw.engine.verify.report import failure_text, indented, module_text
+from genrw.engine.verify.report import failure_text, wrong_kernel_text
 from genrw.engine.verify.smallest import smallest
 from genrw.engine.verify.surroundings import WAVES
 from genrw.engine.verify.trial import RuleTrial, Tried, has_meaning
@@ -147,9 +146,7 @@ def of_kernels(library: Library, rule: RuleDecl, options: Options) -> Verdict:
             return verdict
         if tried.failure is not None:
             wrong = tried.failure
-            before, after = (module_text(m, library, wrong.options) for m in (wrong.before, wrong.after))
-            inputs = [f"  {name} = {listed(values)}" for name, values in wrong.inputs.items()]
-            shown = "\n".join(("before:", *indented(before), "after:", *indented(after), "of the values:", *inputs))
+            shown = wrong_kernel_text(wrong, library)
             if wrong.others:
                 named = ", ".join(f"`{name}`" for name in wrong.others)
                 said = f"took part in a kernel that is wrong, and so did {named}: {wrong.reason}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +16,10 @@ from genrw.engine.verify.verdict import OPEN, REFUTED, TRIED, Options, Verdict
 from genrw.grammar.diagnostics import error
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import OpDecl
+from genrw.verifying.kernel_texts import is_made_in_kernels, verify_in_kernels
 from genrw.verifying.operator_texts import has_text, verify_text
+
+ROOT = Path(__file__).parents[2]
 
 
 def verdict(library: Library, text: str, **settings: bool) -> Verdict:
@@ -113,3 +118,48 @@ def shipped() -> list[OpDecl]:
 def test_the_shipped_ones_hold(library: Library, op: OpDecl) -> None:
     found = verify_text(library, op, Options(1), 60.0, trusted=True)
     assert found.status == TRIED, (found.problem, found.shown)
+
+
+# ---- operators that rules make in kernels
+
+
+def tree(text: str, folder: Path) -> Verdict:
+    """The tree of the docs, with another text."""
+    page = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
+    found = re.search(r"^```rw file=mine/tree.rw\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    right = "Op::combine(memory[lane], memory[lane + n])"
+    assert found[1].count(right) == 1
+    (folder / "tree.rw").write_text(found[1].replace(right, text or right))
+    library = load_library([folder])
+    op = library.operators["tree_reduce"].decl
+    assert is_made_in_kernels(library, op)
+    return verify_in_kernels(library, op, Options(), 60.0, trusted=False)
+
+
+def test_a_lane_operator_holds(tmp_path: Path) -> None:
+    found = tree("", tmp_path)
+    assert found.status == TRIED, (found.problem, found.shown)
+    assert found.instances > 1
+
+
+def test_a_wrong_lane_operator_is_found(tmp_path: Path) -> None:
+    found = tree("Op::combine(memory[lane], memory[lane])", tmp_path)
+    assert found.status == REFUTED
+    assert found.problem is not None
+    assert (
+        "the text of `tree_reduce` is not what the operator means: as it is printed, the result"
+        in found.problem.message
+    )
+    assert "tree_reduce[" in found.shown
+
+
+def test_a_lane_operator_that_does_not_compile_is_told(tmp_path: Path) -> None:
+    found = tree("Op::combine(memory[lane])", tmp_path)
+    assert found.status == OPEN
+    assert found.problem is not None
+    assert "the text of `tree_reduce` was not tried: kernel" in found.problem.message
+
+
+def test_shipped_operators_of_kernels_are_not_tried_again(library: Library) -> None:
+    assert not any(is_made_in_kernels(library, op.decl) for op in library.operators.values())
