@@ -32,7 +32,7 @@ from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Node
 from genrw.engine.ir.types import Type
 from genrw.engine.language.cpp_expr import TypeWord, cpp_expr, cpp_number
-from genrw.engine.language.emit_text import emit_text
+from genrw.engine.language.emit_text import emit_text, outside_of_brackets
 from genrw.engine.language.expr_walk import substitute
 from genrw.engine.library.library import Library, Operator
 from genrw.grammar.diagnostics import error
@@ -191,16 +191,20 @@ class ExpressionText:
             return self._called(function, apply)
         if operator.decl.emit is None:
             return self._from_meaning(operator, apply)
-        # Text that binds like an atom is a call or a subscript, whose operands need no parentheses.
-        outer = "cond" if operator.decl.precedence in (None, "atom") else operator.decl.precedence
+        declared = operator.decl.precedence or "atom"
+        # Text that binds like an atom is a call or a subscript, whose operands in brackets need no parentheses.
+        outside = outside_of_brackets(operator.decl)
+        names = [operator.operand(i).name for i in range(len(apply.operands))]
+        outer = [declared if declared != "atom" or name in outside else "cond" for name in names]
         far = self._far_index(node)
+        operands = {
+            names[i]: self._typed(o, operator, outer[i]) if i != far else self._far(o)
+            for i, o in enumerate(apply.operands)
+            if operator.variadic is None or i < len(operator.fixed)
+        }
         env = {
             **self._attribute_texts(node),
-            **{
-                operator.operand(i).name: self._typed(o, operator, outer) if i != far else self._far(o)
-                for i, o in enumerate(apply.operands)
-                if operator.variadic is None or i < len(operator.fixed)
-            },
+            **operands,
             "result": self.names.get(apply.result, "") if apply.result is not None else "",
             "type": cpp_type(node.type.dtype) if node.type.dtype else "",
             "share": SHARE_VARIABLE,
@@ -208,7 +212,9 @@ class ExpressionText:
             "block": self.kernel.block,
             **self._spill_texts(apply.result),
         }
-        text = Text(emit_text(operator.decl, env), operator.decl.precedence or "atom")
+        made = emit_text(operator.decl, env)
+        # what is nothing but an operand binds as that does
+        text = next((o for o in operands.values() if o == made), Text(made, declared))
         if self.vetting is not None:
             self.vetting.emitted(operator.decl, text, self.allowed)
         return _rounded(operator, node, text)

@@ -16,6 +16,7 @@ from jinja2 import meta, nodes
 from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from genrw.engine.language.emit_binding import binding, names_outside
 from genrw.grammar.diagnostics import error
 from genrw.grammar.rw_tree import InstructionDecl, OpDecl
 
@@ -75,6 +76,18 @@ def names_in_emit_text(declared: OpDecl) -> frozenset[str]:
         return _names(declared.emit or "")
 
 
+def emit_binding(declared: OpDecl) -> str:
+    """How tightly the `emit` text of an operator binds, of the words behind `prec`. GenrwError for one that is no template."""
+    with _told(declared):
+        return binding(_ENVIRONMENT.parse(declared.emit or ""))
+
+
+def outside_of_brackets(declared: OpDecl) -> frozenset[str]:
+    """The operands of an `emit` text that stand in no brackets, beside something else."""
+    with _told(declared):
+        return _names_outside(declared.emit or "")
+
+
 def multiply_text(declared: InstructionDecl, text: str, values: Mapping[str, Any], elements: int) -> str:
     """The `multiply` text of an instruction, filled in. It may go once over `elements`, the numbers of what a lane holds of the
     result. GenrwError for a template that cannot be filled in."""
@@ -95,6 +108,11 @@ def _told(declared: OpDecl | InstructionDecl, clause: str = "emit") -> Iterator[
 @lru_cache(maxsize=1024)
 def _names(text: str) -> frozenset[str]:
     return frozenset(meta.find_undeclared_variables(_ENVIRONMENT.parse(text)))
+
+
+@lru_cache(maxsize=1024)
+def _names_outside(text: str) -> frozenset[str]:
+    return names_outside(_ENVIRONMENT.parse(text))
 
 
 @lru_cache(maxsize=1024)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from genrw.engine.ir.dtypes import CLASSES, DTYPES, is_dtype
 from genrw.engine.language.builtins import FUNCTIONS
-from genrw.engine.language.emit_text import check_emit_text, names_in_emit_text
+from genrw.engine.language.emit_text import check_emit_text, emit_binding, names_in_emit_text
 from genrw.engine.language.expr import check_expr
 from genrw.engine.language.expr_walk import did_you_mean, foreign_calls, reached
 from genrw.engine.language.functions import Function
@@ -22,7 +22,17 @@ from genrw.engine.lint.check_rules import check_definitions, check_term_function
 from genrw.engine.programs.build import attribute_problem
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Call, Const, Expr, Name
-from genrw.grammar.rw_tree import ClassDecl, DefineDecl, FieldExpr, LetDecl, MonoidDecl, OpDecl, Requirement, TargetDecl
+from genrw.grammar.rw_tree import (
+    PRECEDENCES,
+    ClassDecl,
+    DefineDecl,
+    FieldExpr,
+    LetDecl,
+    MonoidDecl,
+    OpDecl,
+    Requirement,
+    TargetDecl,
+)
 from genrw.grammar.source import Span
 
 _ATTRIBUTE_TYPES = (
@@ -84,10 +94,14 @@ class DeclarationChecks:
     def _text(self, op: OpDecl) -> Iterator[Diagnostic]:
         try:
             check_emit_text(op)
-            names = names_in_emit_text(op)
+            names, level = names_in_emit_text(op), emit_binding(op)
         except GenrwError as problem:
             yield from problem.diagnostics
             return
+        declared = op.precedence or PRECEDENCES[0]
+        if PRECEDENCES.index(level) > PRECEDENCES.index(declared):
+            message = f"the text of `{op.name}` does not bind as tightly as {'it says' if op.precedence else 'a call'}"
+            yield Diagnostic(message, op.name_span, f"say so behind the text: prec {level}")
         if op.role == "fold" and "in_place" not in op.role_parts and "result" in names:
             message = f"the text of `{op.name}` names `result`, which is no accumulator where its role does not say so"
             yield Diagnostic(message, op.name_span, f"write role fold({', '.join((*op.role_parts, 'in_place'))})")

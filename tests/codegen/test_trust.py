@@ -47,7 +47,7 @@ GEN_DEVICE float own(float x)
 
 def rules(folder: Path, emit: str = "gen::own({{x}})", device: str | None = HARMLESS, attributes: str = "") -> Path:
     """A folder with an operator `f`."""
-    text = f"/// An operator.\nop f{attributes}(x: float) -> float\n  role pointwise\n  means x + 1\n  emit {json.dumps(emit)}\n"
+    text = f"/// An operator.\nop f{attributes}(x: float) -> float\n  role pointwise\n  means x + 1\n  emit {json.dumps(emit)} prec cond\n"
     if device is not None:
         text += f'  device """\n{device}"""\n'
     folder.mkdir(exist_ok=True)

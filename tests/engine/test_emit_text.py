@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from work import at_most
 
-from genrw.engine.language.emit_text import check_emit_text, emit_text
+from genrw.engine.language.emit_text import check_emit_text, emit_binding, emit_text, outside_of_brackets
+from genrw.engine.library.library import Library
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.rw import parse_rw
 from genrw.grammar.rw_tree import OpDecl
@@ -100,3 +101,43 @@ def test_what_is_refused_before_it_is_used(name: str) -> None:
 def test_what_fails_when_it_is_filled_in(text: str) -> None:
     with pytest.raises(GenrwError, match="the `emit` of `f` fails: "):
         emit_text(declared(text), VALUES)
+
+
+@pytest.mark.parametrize(
+    ("text", "level", "outside"),
+    [
+        ("{{x}}", "atom", ()),
+        ("f({{x}} + {{n}})", "atom", ("f",)),
+        ("gen::f<{{n}}, 2>({{x}} ? 1 : 2)", "atom", ("gen", "f")),
+        ("gen::f<gen::array<int, 2>, sizeof(gen::array<int, 2>)>({{x}})", "atom", ("gen", "f")),
+        ("{{x}}[{{n}} + 1].{{lens}}", "atom", ("x", "lens")),
+        ("({{x}} + 1)", "atom", ()),
+        ("-{{x}}", "unary", ("x",)),
+        ("{{x}} * -{{n}}", "mul", ("x", "n")),
+        ("f({{x}}) - f({{x}}) * 2", "add", ("f", "2")),
+        ("{{x}} << 1", "shift", ("x", "1")),
+        ("{{x}} < {{n}} + 1", "compare", ("x", "n", "1")),
+        ("{{x}} == 1e-5", "equal", ("x", "1e", "5")),
+        ("{{x}} {{'&' if n else '&&'}} {{n}}", "and", ("x", "n")),
+        ("{{x}} || {{n}} && {{n}}", "or", ("x", "n")),
+        ("{% if n %}{{x}}{% else %}{{x}} ? {{x}} : 0{% endif %}", "cond", ("x", "0")),
+        ("{% if n %}{{x}}{% else %}{{n}}.f{% endif %}", "atom", ("x", "n", "f")),
+        ("{{x}} += 1;", "atom", ("x", "1")),
+    ],
+)  # fmt: skip
+def test_how_tightly_texts_bind(text: str, level: str, outside: tuple[str, ...]) -> None:
+    op = declared(text)
+    assert emit_binding(op) == level
+    assert outside_of_brackets(op) - {"_"} == {*outside}
+
+
+def test_shipped_texts_bind_as_they_say(library: Library) -> None:
+    for operator in (*library.operators.values(), *library.families):
+        if operator.decl.emit is not None:
+            assert emit_binding(operator.decl) == (operator.decl.precedence or "atom"), operator.name
+
+
+@pytest.mark.parametrize("part", ["(", "a<", "::", "x + ", "f<x>()", "1.", "-", "{% raw %}{{{% endraw %}"])
+def test_long_texts_are_read_in_one_go(part: str) -> None:
+    with at_most(400_000):
+        emit_binding(declared(part * (60_000 // len(part))))

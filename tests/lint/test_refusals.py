@@ -89,6 +89,16 @@ REFUSED = {
     ),
     "a name with what is no attribute": (OP.format('means x\n  called "of_{y}"'), "mine", "`called` names `y`"),
     "a text with a member of an operand": (OP.format('means x\n  emit "f({{x.lots}})"'), "mine", "no member `lots`"),
+    "a text that binds less tightly than a call": (
+        OP.format('means x\n  emit "{{x}} + 0"'),
+        "mine",
+        "not bind as tightly as a call",
+    ),
+    "a text that binds less tightly than it says": (
+        OP.format('means x\n  emit "{{x}} * 1 + 0" prec mul'),
+        "mine",
+        "not bind as tightly as it says",
+    ),
     "an injective operator of two operands": (
         "op mine(x: T, y: T) -> T\n  role pointwise\n  injective\n  means x + y\n",
         "mine",

@@ -1,0 +1,95 @@
+"""How tightly the `emit` texts of operators bind, by the loosest C++ operator that stands in no brackets in any of their choices; and
+which operands stand in none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from jinja2 import nodes
+
+from genrw.grammar.rw_tree import PRECEDENCES
+
+_LEVELS = {
+    "mul": ("*", "/", "%"),
+    "add": ("+", "-"),
+    "shift": ("<<", ">>"),
+    "compare": ("<", ">", "<=", ">="),
+    "equal": ("==", "!="),
+    "and": ("&", "^", "|", "&&"),
+    "or": ("||",),
+    "cond": ("?",),
+}
+_LEVEL_OF = {sign: level for level, signs in _LEVELS.items() for sign in signs}
+_OPENING, _CLOSING = "([{", ")]}"
+_ARGUMENTS = re.compile(r"(?<=\w)<[^<>?;]*>(?=\s*(?:[#>,]|::))")
+"""The arguments of a template: behind them stands what is called, or a name of it."""
+_DEEPEST = 4
+"""How deeply templates stand in the arguments of templates."""
+_TOKEN = re.compile(r"[\w.#:]+|->|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%<>&^|?!~;=,]")
+_WORD = re.compile(r"\w+")
+_CLOSED = "#"
+_HOLE = "x"
+
+
+def binding(tree: nodes.Template) -> str:
+    """The precedence of what a text is outside of all brackets; `atom` for a statement, which is nobody's operand."""
+    text = _outside(tree)
+    if ";" in text:
+        return PRECEDENCES[0]
+    return max(_levels(_TOKEN.findall(text)), key=PRECEDENCES.index, default=PRECEDENCES[0])
+
+
+def names_outside(tree: nodes.Template) -> frozenset[str]:
+    """What stands in no brackets; empty where that is all there is."""
+    text = _outside(tree).strip()
+    return frozenset() if text.isidentifier() else frozenset(_WORD.findall(text))
+
+
+def _outside(tree: nodes.Template) -> str:
+    """A text without what stands in brackets, and without the arguments of templates."""
+    depth, found = 0, []
+    for character in "".join(_parts(tree.body)):
+        if character in _OPENING:
+            found += [_CLOSED] * (depth == 0)
+            depth += 1
+        elif character in _CLOSING:
+            depth = max(0, depth - 1)
+        elif depth == 0:
+            found.append(character)
+    text = "".join(found)
+    for _ in range(_DEEPEST):
+        text = _ARGUMENTS.sub("", text)
+    return text
+
+
+def _levels(tokens: Sequence[str]) -> Iterator[str]:
+    """The precedences of a text's operators. One that follows no operand is unary."""
+    behind_operand = False
+    for token in tokens:
+        if token not in _LEVEL_OF and token not in ("!", "~"):
+            behind_operand = token[-1].isalnum() or token[-1] in "_#"
+            continue
+        yield _LEVEL_OF[token] if behind_operand and token in _LEVEL_OF else "unary"
+        behind_operand = False
+
+
+def _parts(found: Sequence[nodes.Node]) -> Iterator[str]:
+    """The text with names in its holes, and with all choices one behind the other."""
+    for node in found:
+        match node:
+            case nodes.Output():
+                yield from _parts(node.nodes)
+            case nodes.TemplateData():
+                yield node.data
+            case nodes.If():
+                choices = [node.body, *([other] for other in node.elif_), node.else_]
+                yield " ".join("".join(_parts(choice)) for choice in choices if choice)
+            case nodes.CondExpr():
+                yield " ".join("".join(_parts([choice])) for choice in (node.expr1, node.expr2) if choice is not None)
+            case nodes.Const(value=str() as text):
+                yield text
+            case nodes.Name(name=name):
+                yield name
+            case _:
+                yield _HOLE
