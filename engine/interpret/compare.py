@@ -74,12 +74,15 @@ def count_wrong(got: Values, want: Values, dtype: str, coarsest: str | None = No
     return int(np.count_nonzero(wrong | (excess > 1)))
 
 
-def nearer(got: Values, want: Values, other: Values) -> Values:
-    """The elements of `want`, but those of `other` where a result is nearer to them."""
+def nearer(got: Values, want: Values, other: Values, *, between: bool = False) -> Values:
+    """The elements of `want`, but those of `other` where a result is nearer to them. Where what lies `between` the two is as right as
+    they are, elements of the result that do."""
     with np.errstate(all="ignore"):
         found, first, second = (array.astype(np.float64) for array in (got, want, other))
         same = (found == second) | (np.isnan(found) & np.isnan(second))
-        return np.where(same | (np.abs(found - second) < np.abs(found - first)), other, want)
+        chosen = np.where(same | (np.abs(found - second) < np.abs(found - first)), other, want)
+        within = (np.minimum(first, second) <= found) & (found <= np.maximum(first, second))
+        return np.where(within, found, chosen) if between else chosen
 
 
 def _compare_floats(got: Values, want: Values, dtype: str, coarsest: str, said: float) -> str | None:

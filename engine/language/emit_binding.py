@@ -83,7 +83,7 @@ def _parts(found: Sequence[nodes.Node]) -> Iterator[str]:
             case nodes.TemplateData():
                 yield node.data
             case nodes.If():
-                choices = [node.body, *([other] for other in node.elif_), node.else_]
+                choices: list[Sequence[nodes.Node]] = [node.body, *([other] for other in node.elif_), node.else_]
                 yield " ".join("".join(_parts(choice)) for choice in choices if choice)
             case nodes.CondExpr():
                 yield " ".join("".join(_parts([choice])) for choice in (node.expr1, node.expr2) if choice is not None)

@@ -102,3 +102,35 @@ def test_many_roundings_decide_many_elements(dtype: str) -> None:
     assert Reference(program, inputs).first_problem(results) is None
     small = np.argmax(inputs["x"].astype(np.float64), axis=1, keepdims=True)
     assert Reference(program, inputs).first_problem({"i": small}) is not None
+
+
+NEAR = """x = @param:x -> float{1, 3}
+q = div_near(x, x)
+f = floor(q)
+l = log(q)
+d = div(x, x)
+e = floor(d)
+@return(f, l, e)
+"""
+
+
+def near(**results: list[float]) -> str | None:
+    """What is wrong with results, of which others are right."""
+    one, none = [1.0] * 3, [0.0] * 3
+    named = {"f": one, "l": none, "e": one} | results
+    return Reference(genrw.load(NEAR), {"x": np.array([[3.0, 5.0, 7.0]], np.float32)}).first_problem(
+        {name: np.array([row], np.float32) for name, row in named.items()}
+    )
+
+
+@pytest.mark.parametrize("results", [{}, {"f": [0.0, 1.0, 0.0]}, {"l": [-(2.0**-24), 2.0**-23, 0.0]}])
+def test_an_operator_that_says_how_near_it_is_may_be_so_far_off(results: dict[str, list[float]]) -> None:
+    """Of exact results, too: who is not exact is so nowhere."""
+    assert near(**results) is None
+
+
+@pytest.mark.parametrize(
+    "results", [{"f": [2.0, 1.0, 1.0]}, {"f": [-1.0, 1.0, 1.0]}, {"l": [1e-6, 0.0, 0.0]}, {"e": [0.0, 1.0, 1.0]}]
+)
+def test_but_no_further(results: dict[str, list[float]]) -> None:
+    assert near(**results) is not None

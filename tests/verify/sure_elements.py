@@ -17,7 +17,7 @@ from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.ir.dtypes import DTYPES, numpy_dtype
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.language.arrays import Array, stored
-from genrw.engine.library.library import Library
+from genrw.engine.library.library import Library, nearness
 from genrw.grammar.diagnostics import GenrwError
 from genrw.program import Program
 
@@ -121,12 +121,14 @@ class _Noise:
     def result(self, node: Node, value: Array) -> Array:
         if self.library.role(node.op) == "index_map":
             return value
-        return self._with_noise(value, node.type.dtype, ~self.exact[id(node)], self.of_results)
+        said = nearness(self.library.operator(node.op).decl) or 0.0
+        return self._with_noise(value, node.type.dtype, ~self.exact[id(node)], self.of_results, said)
 
-    def _with_noise(self, value: Array, dtype: str, places: Any, errors: Errors) -> Array:
+    def _with_noise(self, value: Array, dtype: str, places: Any, errors: Errors, said: float = 0.0) -> Array:
+        """A value that is off by errors, in parts of what rounding it may lose, or what its operator says."""
         if not DTYPES[dtype].is_float:
             return value
-        factors = 1 + DTYPES[dtype].epsilon * self.rng.uniform(*errors, value.values.shape)
+        factors = 1 + max(DTYPES[dtype].epsilon, said / 2) * self.rng.uniform(*errors, value.values.shape)
         values = np.where(places, value.values * factors, value.values)
         return stored(Array(values, dtype).finished(dtype, False), dtype, False)
 
@@ -144,7 +146,8 @@ def _precise(
             return
         with np.errstate(all="ignore"):
             rounded = value.values.astype(numpy_dtype(dtype)).astype(np.float64)
-        found[id(node)] = (rounded == value.values) | np.isnan(value.values)
+        is_near = nearness(library.operator(node.op).decl) is not None  # so nothing that it gives is exact
+        found[id(node)] = ((rounded == value.values) & (not is_near)) | np.isnan(value.values)
 
     return _evaluated(module, library, context, inputs, None, note), found
 

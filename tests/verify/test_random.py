@@ -173,6 +173,14 @@ def test_whether_what_is_left_of_equal_elements_is_zero_is_not_sure() -> None:
     assert found.mean() < 0.001
 
 
+@pytest.mark.parametrize(("function", "are_sure"), [("div_near", False), ("div", True)])
+def test_exact_results_of_what_is_only_near_are_not_sure(function: str, are_sure: bool) -> None:
+    text = f"x = @param:x -> float{{64}}\nq = {function}(x, x)\ny = floor(q)\n@return(y)\n"
+    _, wanted, sure = reference(load(text), 7, special=False)
+    assert np.all(wanted["y"] == 1)
+    assert np.all(sure["y"]) if are_sure else not np.all(sure["y"])
+
+
 def test_failing_programs_are_made_small(library: Library) -> None:
     """Whatever has a certain operator in it is said to fail: nothing but that stays."""
     trial = next(t for t in (trial_of(library, 5, n) for n in range(200)) if "softmax" in t.program.operators)
