@@ -318,8 +318,8 @@ def _compute_type(type_: Type) -> str | None:
 
 
 def _as_stored(operator: Operator) -> bool:
-    """Does the operator take its operands as they are: to convert them to a type of its choice, or to choose one?"""
-    return operator.converts or operator.chosen is not None
+    """Does the operator take its operands as they are: does its text convert them to a type of its choice, or choose one?"""
+    return (operator.converts and operator.decl.emit is not None) or operator.chosen is not None
 
 
 def _rounded(operator: Operator, node: Node, text: Text) -> Text:
