@@ -33,7 +33,7 @@ _SCAN = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 _BLANK = re.compile(r"(?:\s+|#[^\n]*|//[^\n]*)*")
-_HEADING = re.compile(r"(?:(?:#|//(?!/))[^\n]*(?:\n|\Z))*")
+_HEADING = re.compile(r"\s*((?:[^\S\n]*(?:#|//(?!/))[^\n]*(?:\n|\Z))*)")
 
 
 class Cutter:
@@ -50,7 +50,7 @@ class Cutter:
         self._loose: int | None = 0
         self.parts: list[Part] = []
         heading = _HEADING.match(source.text)
-        self.doc = _comment_text(heading[0].rstrip("\n")) if heading else ""
+        self.doc = _comment_text(heading[1].rstrip("\n")) if heading else ""
         self._walk()
 
     def _walk(self) -> None:

@@ -237,6 +237,17 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize("before", ["", "\n", "   \n", "  ", "\t", "\n\n    "])
+@pytest.mark.parametrize("mark", ["#", "//"])
+@pytest.mark.parametrize("after", ["", "\nlet f(x) = x", "\n\nlet f(x) = x"])
+def test_what_heads_a_file_does_so_wherever_it_stands(before: str, mark: str, after: str) -> None:
+    text = f"{before}{mark} A heading,\n  {mark} of two lines.{after}\n"
+    assert parse_rw(text).doc == "A heading,\nof two lines."
+    laid_out = format_rw(text)
+    assert parse_rw(laid_out) == parse_rw(text)
+    assert format_rw(laid_out) == laid_out
+
+
 @pytest.mark.parametrize("text", ["# alone", "# alone\n", "# one\n\n# two", "stage simplify\n# last"])
 def test_a_comment_at_the_end_stays(text: str) -> None:
     assert format_rw(text) == text.rstrip("\n") + "\n"
