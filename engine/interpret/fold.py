@@ -8,7 +8,7 @@ Adjacent elements are combined in pairs, then the results in pairs and so on: in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -93,10 +93,14 @@ class Fold:
     def _compiled(self, fields: tuple[FieldExpr, ...]) -> dict[str, ArrayExpression]:
         return {f.field or "": self._compile(f.value) for f in fields}
 
-    def _fields(self, meanings: Mapping[str, ArrayExpression], env: Mapping[str, Any]) -> Accumulator:
+    def _fields(
+        self, meanings: Mapping[str, ArrayExpression], env: Mapping[str, Any], of: Sequence[Value] = ()
+    ) -> Accumulator:
+        """The fields of an accumulator, each for all elements of what it is made `of`."""
         env = {"type": self.dtype, **env}
         return tuple(
-            stored(np.asarray(meanings[name](env, dtype)), dtype, self.precise) for name, dtype in self.fields.items()
+            stored(_filled(np.asarray(meanings[name](env, dtype)), of), dtype, self.precise)
+            for name, dtype in self.fields.items()
         )
 
     def _named(self, accumulator: Accumulator) -> Value:
@@ -107,11 +111,11 @@ class Fold:
         """The accumulator of single elements, at these positions of their rows."""
         if not self.monoid.element:
             return (stored(x.values, self.dtype, self.precise),)
-        return self._fields(self._element, {"x": x, "k": position, "index": position})
+        return self._fields(self._element, {"x": x, "k": position, "index": position}, (x, position))
 
     def combine(self, a: Accumulator, b: Accumulator) -> Accumulator:
         """Two accumulators in one."""
-        return self._fields(self._combine, {"a": self._named(a), "b": self._named(b)})
+        return self._fields(self._combine, {"a": self._named(a), "b": self._named(b)}, (*a, *b))
 
     def finish(self, accumulator: Accumulator, count: int) -> Array:
         """The result of a fold over so many elements."""
@@ -120,7 +124,7 @@ class Fold:
             return accumulator[0]
         env = {**dict(zip(self.fields, accumulator, strict=True)), "a": self._named(accumulator)}
         values = self._finish({**env, "n": count, "type": self.dtype}, dtype)
-        return stored(np.asarray(values), dtype, self.precise)
+        return stored(_filled(np.asarray(values), accumulator), dtype, self.precise)
 
     def along(self, accumulator: Accumulator, axis: int) -> Accumulator:
         """All accumulators along an axis combined in one; the axis stays, with length 1."""
@@ -153,6 +157,12 @@ class Fold:
         for i in range(1, order.shape[-1]):
             again = self.combine(again, _every(rows, -1, i, i + 1, 1))
         return tuple(_replaced(f, made, a, axis) for f, a in zip(folded, again, strict=True))
+
+
+def _filled(values: Values, of: Sequence[Value]) -> Values:
+    """Values for all elements of what they are made of: what names none of it is one value."""
+    shapes = (a.values.shape for a in of if isinstance(a, Array))
+    return np.broadcast_to(values, np.broadcast_shapes(values.shape, *shapes))
 
 
 def _every(parts: Accumulator, axis: int, start: int, stop: int, step: int) -> Accumulator:
