@@ -10,17 +10,10 @@ from jinja2 import nodes
 
 from genrw.grammar.rw_tree import PRECEDENCES
 
-_LEVELS = {
-    "mul": ("*", "/", "%"),
-    "add": ("+", "-"),
-    "shift": ("<<", ">>"),
-    "compare": ("<", ">", "<=", ">="),
-    "equal": ("==", "!="),
-    "and": ("&", "^", "|", "&&"),
-    "or": ("||",),
-    "cond": ("?",),
-}
-_LEVEL_OF = {sign: level for level, signs in _LEVELS.items() for sign in signs}
+_ATOM, _UNARY, *_BINARY = PRECEDENCES
+_SIGNS = ("* / %", "+ -", "<< >>", "< > <= >=", "== !=", "& ^ | &&", "||", "?")
+"""What stands between operands, of each precedence: bitwise ones bind about as `and` does."""
+_LEVEL_OF = {sign: level for level, signs in zip(_BINARY, _SIGNS, strict=True) for sign in signs.split()}
 _OPENING, _CLOSING = "([{", ")]}"
 _ARGUMENTS = re.compile(r"(?<=\w)<[^<>?;]*>(?=\s*(?:[#>,]|::))")
 """The arguments of a template: behind them stands what is called, or a name of it."""
@@ -36,8 +29,8 @@ def binding(tree: nodes.Template) -> str:
     """The precedence of what a text is outside of all brackets; `atom` for a statement, which is nobody's operand."""
     text = _outside(tree)
     if ";" in text:
-        return PRECEDENCES[0]
-    return max(_levels(_TOKEN.findall(text)), key=PRECEDENCES.index, default=PRECEDENCES[0])
+        return _ATOM
+    return max(_levels(_TOKEN.findall(text)), key=PRECEDENCES.index, default=_ATOM)
 
 
 def names_outside(tree: nodes.Template) -> frozenset[str]:
@@ -70,7 +63,7 @@ def _levels(tokens: Sequence[str]) -> Iterator[str]:
         if token not in _LEVEL_OF and token not in ("!", "~"):
             behind_operand = token[-1].isalnum() or token[-1] in "_#"
             continue
-        yield _LEVEL_OF[token] if behind_operand and token in _LEVEL_OF else "unary"
+        yield _LEVEL_OF[token] if behind_operand and token in _LEVEL_OF else _UNARY
         behind_operand = False
 
 
