@@ -937,6 +937,13 @@ def _corners() -> dict[str, str]:
             a = reduce_max[axes={1}](q)
             b = reduce_min[axes={1}](q)
             @return(s, a, b)""",
+        "folds_of_converted_pads": """
+            h = @param:h -> half{5, 33}
+            q = pad[pads={1, 2, 0, 5}, value=2.5](h)
+            f = convert[target_type=float](q)
+            a = reduce_max[axes={1}](f)
+            b = reduce_min[axes={1}](f)
+            @return(a, b)""",
         "cut_tiles_of_two_axes": """
             x = @param:x -> int8{6, 35, 70}
             y = @param:y -> int8{6, 35, 70}
