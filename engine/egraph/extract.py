@@ -460,10 +460,13 @@ def written_nodes(graph: EGraphSnapshot, modules: Sequence[Module], library: Lib
             if known is None or (known.name is None and node.name is not None):
                 written[number] = node
     elements = library.element_operators
+    order = {id(node): place for place, node in enumerate(node for module in modules for node in module.nodes)}
+    found: dict[int, Node] = {}
     for number, members in graph.classes.items():
-        for member in members:
-            if member.op in elements and member.operands[0] in written:
-                known = written.get(number)
-                if known is None or known.name is None:
-                    written[number] = written[member.operands[0]]
-    return written
+        known = written.get(number)
+        if known is None or known.name is None:
+            tensors = [written[m.operands[0]] for m in members if m.op in elements and m.operands[0] in written]
+            if tensors:
+                # An element of several tensors, of which one is made of the other, takes the last one's.
+                found[number] = max(tensors, key=lambda node: (node.name is not None, order[id(node)]))
+    return {**written, **found}

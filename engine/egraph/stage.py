@@ -29,6 +29,7 @@ from genrw.engine.egraph.encodings import RULES, Encodings, Needed, for_arity, r
 from genrw.engine.egraph.faults import fault, is_fault
 from genrw.engine.egraph.guard_evaluation import RuleUse
 from genrw.engine.egraph.ill_made import blamed, ill_made_by
+from genrw.engine.egraph.reading import read_terms
 from genrw.engine.egraph.recording import CLASS, OPERATOR, Application, applications
 from genrw.engine.egraph.schema import Declared
 from genrw.engine.egraph.unfinished import Work, graph_text, keep
@@ -665,31 +666,9 @@ class StageEngine:
 
     def _read(self, interner: Interner, ids: Mapping[int, int], answered: GuardStatistics) -> EGraphSnapshot:
         functions = self.graph.freeze().functions
-        to_int, to_text = self.graph.value_to_i64, self.graph.value_to_string
-        numbers: dict[Any, int] = {}
-        texts: dict[Any, str] = {}
-
-        def class_number(value: Any) -> int:
-            return numbers.setdefault(value, len(numbers))
-
-        classes: dict[int, list[ENode]] = {}
-        replaced: dict[int, list[ENode]] = {}
-        for name, function in functions.items():
-            if name == "Num":
-                for row in function.rows:
-                    node = ENode("", 0, (), to_int(row.inputs[0]))
-                    classes.setdefault(class_number(row.output), []).append(node)
-            elif name[0] == "N":
-                for row in function.rows:
-                    op, attributes, *operands = row.inputs
-                    text = texts.get(op)
-                    if text is None:
-                        text = texts[op] = to_text(op)
-                    node = ENode(text, to_int(attributes), tuple(map(class_number, operands)))
-                    if row.subsumed and interner.place(to_int(attributes)) < 0:
-                        continue
-                    into = replaced if row.subsumed else classes
-                    into.setdefault(class_number(row.output), []).append(node)
+        to_int = self.graph.value_to_i64
+        read = read_terms(functions, to_int, self.graph.value_to_string, interner)
+        class_number = read.numbers.__getitem__
 
         def known(fact: str) -> dict[int, int]:
             return {class_number(row.inputs[0]): to_int(row.output) for row in functions[fact].rows}
@@ -704,8 +683,8 @@ class StageEngine:
             fired.setdefault(self.keys[rule], set()).add(kernel >> CONTEXT_SHIFT)
         return EGraphSnapshot(
             interner,
-            classes,
-            replaced,
+            read.classes,
+            read.replaced,
             class_of,
             dict(ids),
             why,
@@ -714,7 +693,7 @@ class StageEngine:
             answered,
             fired,
             {fact: known(fact) for fact in (TYPE, *FACTS)} if self.watched else {},
-            self._applied(functions, classes, class_number),
+            self._applied(functions, read.classes, class_number),
         )
 
     def _applied(

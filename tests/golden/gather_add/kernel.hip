@@ -27,12 +27,12 @@ test(const float* __restrict__ table,
 {
     const int base = gen::workgroup_id() * 1024 + gen::local_id() * 4;
     const int tokens_in = tokens[base / 256];
-    const auto table_in = gen::strided_load<4, 1024, 4>(table, base % 256 + gen::entry(tokens_in, 30000) * 256);
+    const auto rows = gen::strided_load<4, 1024, 4>(table, base % 256 + gen::entry(tokens_in, 30000) * 256);
     const auto position_in = gen::strided_load<4, 1024, 4>(position, base % 32768);
     gen::array<float, 4> y;
     GEN_UNROLL
     for (int i = 0; i < 4; ++i) {
-        y[i] = table_in[i] + position_in[i];
+        y[i] = rows[i] + position_in[i];
     }
     gen::strided_store<4, 1024, 4>(z_output, base, y);
 }
