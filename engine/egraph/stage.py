@@ -10,6 +10,7 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 from genrw.engine.egraph.bindings import egg
@@ -641,8 +642,10 @@ class StageEngine:
     def _answer(
         self, sizes: Sequence[int], functions: Mapping[str, Any], interner: Interner, answered: GuardStatistics
     ) -> dict[str, list[str]]:
-        """The answers to all new demands of some sizes, as rows of tables."""
+        """The answers to all new demands of some sizes, as rows of tables. Of several that fail the first rule's is raised:
+        the order of demands hangs on what the e-graph served before."""
         rows: dict[str, list[str]] = {}
+        failed: list[tuple[int, str, GenrwError]] = []
         to_int = self.graph.value_to_i64
         for size in sizes:
             asked = functions[demand_table(size)].rows
@@ -653,7 +656,11 @@ class StageEngine:
                 encoded = self.encoded[number]
                 assert encoded.answer is not None
                 began = time.perf_counter()
-                answers = encoded.answer(tuple(inputs), interner, answered.uses.setdefault(encoded.key, RuleUse()))
+                try:
+                    answers = encoded.answer(tuple(inputs), interner, answered.uses.setdefault(encoded.key, RuleUse()))
+                except GenrwError as problem:
+                    failed.append((number, str(problem), problem))
+                    continue
                 if self.watched:
                     answered.spend(encoded.key, time.perf_counter() - began)
                 given = answered.numbers.setdefault(encoded.key, set())
@@ -662,6 +669,8 @@ class StageEngine:
                     given.update(outputs)
                     line = "\t".join(map(str, (number, *inputs, *outputs))) + "\n"
                     rows.setdefault(table, []).append(line)
+        if failed:
+            raise min(failed, key=itemgetter(0, 1))[-1]
         return rows
 
     def _read(self, interner: Interner, ids: Mapping[int, int], answered: GuardStatistics) -> EGraphSnapshot:

@@ -17,9 +17,12 @@ from support import WAVE32, WAVE64, load
 
 from genrw.engine.egraph import bindings
 from genrw.engine.ir.interner import Interner
+from genrw.engine.library.gather import build_library
 from genrw.engine.library.library import Library
 from genrw.engine.lowering.pipeline import Pipeline
 from genrw.engine.lowering.trace import Trace
+from genrw.grammar.diagnostics import GenrwError
+from genrw.grammar.rw import parse_rw
 from genrw.program import Program
 
 TEXTS = {**SEED_TABLE, **COMPOSED, **CORNERS, **SPLIT, **LARGE}
@@ -91,12 +94,17 @@ class Drawn(dict[Any, Any]):
         self[self._length] = value
 
 
+def shuffle(monkeypatch: pytest.MonkeyPatch, random: Random) -> None:
+    """Have e-graphs shuffled that are made from now on."""
+    graph = bindings.egg.EGraph
+    monkeypatch.setattr(bindings.egg, "EGraph", lambda **given: Shuffled(graph(**given), random))
+
+
 @pytest.mark.slow
 def test_the_order_of_rows_and_numbers_does_not_matter(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     programs, random = drawn(library), Random(1)
     expected = list(in_turn(library, programs))
-    graph = bindings.egg.EGraph
-    monkeypatch.setattr(bindings.egg, "EGraph", lambda **given: Shuffled(graph(**given), random))
+    shuffle(monkeypatch, random)
 
     def any_numbers(*given: Any) -> Interner:
         interner = Interner(*given)
@@ -106,3 +114,38 @@ def test_the_order_of_rows_and_numbers_does_not_matter(library: Library, monkeyp
     monkeypatch.setattr("genrw.engine.egraph.stage.Interner", any_numbers)
     for program, first, shuffled in zip(programs, expected, in_turn(library, programs), strict=True):
         assert shuffled == first, str(program)
+
+
+FAILING = """\
+stage simplify
+
+/// Its axis is not there.
+rule first_to_fail
+  tanh(tanh(x))
+  => neg(reduce_sum[axes=[x.rank + 7]](x))
+
+/// Nor is this one's.
+rule last_to_fail
+  sin(sin(x))
+  => neg(reduce_max[axes=[x.rank + 8]](x))
+"""
+BOTH = """
+    x = @param:x -> float{8, 16}
+    y = @param:y -> float{4, 16}
+    a = sin(x)
+    b = sin(a)
+    c = tanh(y)
+    d = tanh(c)
+    e = tanh(x)
+    f = tanh(e)
+    @return(b, d, f)"""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_several_faults_the_first_rules_is_told(
+    seed: int, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shuffle(monkeypatch, Random(seed))
+    own = build_library([*library.files, parse_rw(FAILING, "mine.rw")])
+    with pytest.raises(GenrwError, match="rule `first_to_fail` builds"):
+        list(in_turn(own, [load(BOTH, WAVE64, own)]))
