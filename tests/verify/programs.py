@@ -1517,6 +1517,22 @@ _FORWARD = """
         w = @param:w -> {dtype}{{512, 512, 3, 3}}
         z = convolution[padding={{1, 1}}](x, w)
         @return(z)"""
+_WEIGHTS_FIRST = """
+        x = @param:x -> half{32, 512, 7, 7}
+        w = @param:w -> half{512, 512, 3, 3}
+        b = reshape[dims={1, 1, 512, 512, 3, 3, 1, 1}](w)
+        g = convert[target_type=float](b)
+        h = multibroadcast[out_lens={32, 1, 512, 512, 3, 3, 7, 7}](g)
+        p = pad[pads={0, 0, 1, 1, 0, 0, 1, 1}](x)
+        v = windows[axes={2, 3}, lengths={3, 3}](p)
+        a = reshape[dims={32, 1, 1, 512, 3, 3, 7, 7}](v)
+        f = convert[target_type=float](a)
+        e = multibroadcast[out_lens={32, 1, 512, 512, 3, 3, 7, 7}](f)
+        m = mul(h, e)
+        s = reduce_sum[axes={3, 4, 5}](m)
+        r = reshape[dims={32, 512, 7, 7}](s)
+        z = convert[target_type=half](r)
+        @return(z)"""
 _IN_PHASES = """
         x = @param:x -> {dtype}{{32, 256, 14, 14}}
         w = @param:w -> {dtype}{{256, 256, 3, 3}}
@@ -1542,6 +1558,7 @@ LARGE = {
         z = dot(x, y)
         @return(z)""",
     "copied_windows": _FORWARD.format(dtype="half"),
+    "copied_windows_behind_weights": _WEIGHTS_FIRST,
     "copied_windows_of_phases": _IN_PHASES.format(dtype="half"),
     "copied_windows_of_floats": _FORWARD.format(dtype="float"),
     "copied_windows_of_phases_of_floats": _IN_PHASES.format(dtype="float"),
