@@ -41,7 +41,7 @@ def test_index_transform_kernel() -> None:
     """A pad is a comparison: memory is touched where the element exists."""
     text = "x = @param:x -> {8}\np = pad[pads={2, 2}](x)\nr = relu(p)\n@return(r)"
     lines = body(load(text, schedule=ONE_LANE))
-    assert any("gen::global_id<256>() >= 2 && gen::global_id<256>() < 10" in line for line in lines)
+    assert any("gen::global_id<256>() >= 2 & gen::global_id<256>() < 10" in line for line in lines)
     assert any("x[gen::global_id<256>() - 2]" in line and ": 0.0f" in line for line in lines)
     assert_right(text, schedule=ONE_LANE)
 

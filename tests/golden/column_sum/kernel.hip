@@ -34,5 +34,5 @@ test(const gen::half* __restrict__ x, float* __restrict__ z_output)
         }
     }
     const auto s = gen::reduce_parts<sum_float, 128, 4, false>(lane_sum, lds);
-    if (base < 5000 && idiv == 0) gen::strided_store<8, 32, 8>(z_output, base, s);
+    if (base < 5000 & idiv == 0) gen::strided_store<8, 32, 8>(z_output, base, s);
 }

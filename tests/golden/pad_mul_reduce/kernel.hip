@@ -26,7 +26,7 @@ test(const float* __restrict__ x, const float* __restrict__ w, float* __restrict
     GEN_UNROLL
     for (int i = 0; i < 8; ++i) {
         const int index = first2 + i / 4 * 512 + i % 4;
-        const float p = index >= 1 && index < 1023 ? x[gen::workgroup_id() * 1022 - 1 + index] : 0.0f;
+        const float p = index >= 1 & index < 1023 ? x[gen::workgroup_id() * 1022 - 1 + index] : 0.0f;
         m[i] = p * w_in[i];
     }
     const float lane_sum = gen::lane_reduce<sum_float>(m);
