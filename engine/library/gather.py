@@ -16,6 +16,7 @@ from genrw.engine.library.library import NOWHERE, ROLES, ExpressionScope, Librar
 from genrw.engine.library.monoids import monoid_functions, with_field
 from genrw.engine.library.rows import with_variables_apart, written_out_rows
 from genrw.engine.library.signs import operators_of_signs, with_operators
+from genrw.engine.library.taken_types import operator_functions
 from genrw.engine.library.targets import settings, targets_of
 from genrw.engine.library.variants import nodes
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
@@ -142,11 +143,11 @@ class _Gatherer:
         lets: dict[str, LetDecl] = self._of(LetDecl)
         monoids = {name: with_field(monoid) for name, monoid in self._of(MonoidDecl).items()}
         instructions: dict[str, Instruction] = {}
-        scope = ExpressionScope(
-            lets, monoid_functions(monoids) | instruction_functions(instructions) | LAYOUT_FUNCTIONS
-        )
+        declared = self._operators(monoids)
+        named = monoid_functions(monoids) | operator_functions({op.name: op for op in declared})
+        scope = ExpressionScope(lets, named | instruction_functions(instructions) | LAYOUT_FUNCTIONS)
         instructions |= self._instructions(scope)
-        operators = [Operator(decl, scope) for decl in self._operators(monoids)]
+        operators = [Operator(decl, scope) for decl in declared]
         pipeline = next(iter(self._of(PipelineDecl).values()), None)
         library = Library(
             files=self.files,

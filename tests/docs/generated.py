@@ -20,6 +20,7 @@ from genrw.engine.language.functions import Function
 from genrw.engine.language.layouts import LAYOUT_FUNCTIONS
 from genrw.engine.library.library import ROLES, Library, family_affixes
 from genrw.engine.library.monoids import monoid_functions
+from genrw.engine.library.taken_types import operator_functions
 from genrw.engine.library.variants import nodes
 from genrw.engine.programs.example_programs import program_of
 from genrw.grammar import gen_tree as tree
@@ -259,6 +260,7 @@ _TABLES: dict[str, Callable[[Library], str]] = {
     "functions": lambda _: _functions(FUNCTIONS),
     "layout functions": lambda _: _functions(LAYOUT_FUNCTIONS),
     "monoid functions": lambda library: _functions(monoid_functions(library.monoids)),
+    "operator functions": lambda _: _functions(operator_functions({})),
     "array functions": _array_functions,
     "lane functions": _lane_functions,
 }
