@@ -11,8 +11,8 @@ from jinja2 import nodes
 from genrw.grammar.rw_tree import PRECEDENCES
 
 _ATOM, _UNARY, *_BINARY = PRECEDENCES
-_SIGNS = ("* / %", "+ -", "<< >>", "< > <= >=", "== !=", "& ^ | &&", "||", "?")
-"""What stands between operands, of each precedence: bitwise ones bind about as `and` does."""
+_SIGNS = ("* / %", "+ -", "<< >>", "< > <= >=", "== !=", "& &&", "^ | ||", "?")
+"""What stands between operands, of each precedence: bitwise ones bind about as those of truth values do."""
 _LEVEL_OF = {sign: level for level, signs in zip(_BINARY, _SIGNS, strict=True) for sign in signs.split()}
 _OPENING, _CLOSING = "([{", ")]}"
 _ARGUMENTS = re.compile(r"(?<=\w)<[^<>?;]*>(?=\s*(?:[#>,]|::))")

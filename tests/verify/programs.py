@@ -925,25 +925,32 @@ def _corners() -> dict[str, str]:
             x = @param:x -> float{5, 33}
             p = pad[pads={1, 2, 0, 5}](x)
             s = reduce_sum[axes={1}](p)
+            @return(s)""",
+        "largest_of_pads": """
+            x = @param:x -> float{5, 33}
             q = pad[pads={1, 2, 0, 5}, value=2.5](x)
             a = reduce_max[axes={1}](q)
+            @return(a)""",
+        "smallest_of_pads": """
+            x = @param:x -> float{5, 33}
+            q = pad[pads={1, 2, 0, 5}, value=2.5](x)
             b = reduce_min[axes={1}](q)
-            @return(s, a, b)""",
+            @return(b)""",
         "folds_of_pads_of_halves": """
             h = @param:h -> half{5, 33}
             p = pad[pads={1, 2, 0, 5}](h)
             s = reduce_sum[axes={1}](p)
-            q = pad[pads={1, 2, 0, 5}, value=2.5](h)
-            a = reduce_max[axes={1}](q)
-            b = reduce_min[axes={1}](q)
-            @return(s, a, b)""",
-        "folds_of_converted_pads": """
+            @return(s)""",
+        "largest_of_pads_of_halves": """
             h = @param:h -> half{5, 33}
             q = pad[pads={1, 2, 0, 5}, value=2.5](h)
-            f = convert[target_type=float](q)
-            a = reduce_max[axes={1}](f)
-            b = reduce_min[axes={1}](f)
-            @return(a, b)""",
+            a = reduce_max[axes={1}](q)
+            @return(a)""",
+        "smallest_of_pads_of_halves": """
+            h = @param:h -> half{5, 33}
+            q = pad[pads={1, 2, 0, 5}, value=2.5](h)
+            b = reduce_min[axes={1}](q)
+            @return(b)""",
         "cut_tiles_of_two_axes": """
             x = @param:x -> int8{6, 35, 70}
             y = @param:y -> int8{6, 35, 70}
