@@ -127,7 +127,7 @@ def _match_operands(operator: Operator, name: str, operands: Sequence[Type], lab
                     f"convert one: convert[target_type={known}]({labels[i]})",
                     operand=i,
                 )
-            want = bounds.get(want, "any")
+        want = wanted_class(want, bounds)
         if not in_class(type_.dtype, want):
             raise TypeProblem(
                 f"`{name}` takes {_a(want)} here, but {labels[i]} is {type_.dtype}",
@@ -156,6 +156,11 @@ def _check_monoid(
             "convert it first",
             operand=0,
         )
+
+
+def wanted_class(dtype: str, bounds: Mapping[str, str]) -> str:
+    """The class, or the type, that an operand has to be of by its declared type and by what bounds variables."""
+    return bounds.get(dtype, "any" if is_variable(dtype) else dtype)
 
 
 def is_variable(dtype: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from genrw.engine.ir.dtypes import in_class
 from genrw.engine.language.functions import Function, Misuse, declare
-from genrw.engine.library.infer import is_variable
+from genrw.engine.library.infer import wanted_class
 from genrw.grammar.rw_tree import OpDecl
 
 
@@ -14,7 +14,7 @@ def takes(operator: OpDecl, dtype: str) -> bool:
     """May all operands be of a type?"""
     bounds = dict(operator.where)
     wanted = (operand.dtype for operand in operator.operands if operand.dtype is not None)
-    return all(in_class(dtype, bounds.get(want, "any" if is_variable(want) else want)) for want in wanted)
+    return all(in_class(dtype, wanted_class(want, bounds)) for want in wanted)
 
 
 def operator_functions(operators: Mapping[str, OpDecl]) -> dict[str, Function]:

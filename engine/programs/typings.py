@@ -10,7 +10,7 @@ from typing import Any
 from genrw.engine.ir.dtypes import DTYPES, in_class
 from genrw.engine.ir.nodes import Attributes
 from genrw.engine.ir.types import Type
-from genrw.engine.library.infer import TypeProblem, infer, is_variable
+from genrw.engine.library.infer import TypeProblem, infer, wanted_class
 from genrw.engine.library.library import Library
 from genrw.engine.programs.build import complete
 from genrw.grammar.diagnostics import GenrwError
@@ -59,7 +59,7 @@ def operand_types(op: OpDecl) -> Iterator[dict[str, str]]:
     """The element types that the operands may have: what each word for a type in the declaration stands for."""
     bounds = dict(op.where)
     words = list(dict.fromkeys(o.dtype for o in op.operands if o.dtype is not None))
-    classes = [bounds.get(word, "any" if is_variable(word) else word) for word in words]
+    classes = [wanted_class(word, bounds) for word in words]
     members = [[dtype for dtype in DTYPES if in_class(dtype, name)] for name in classes]
     yield from (dict(zip(words, chosen, strict=True)) for chosen in product(*members))
 

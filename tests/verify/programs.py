@@ -867,6 +867,19 @@ def _shapes() -> dict[str, str]:
     }
 
 
+def _folds_of_pads() -> dict[str, str]:
+    folds = {"folds": ("sum", "0.0"), "largest": ("max", "2.5"), "smallest": ("min", "2.5")}
+    return {
+        f"{name}_of_pads{of}": f"""
+            x = @param:x -> {dtype}{{5, 33}}
+            p = pad[pads={{1, 2, 0, 5}}, value={value}](x)
+            y = reduce_{op}[axes={{1}}](p)
+            @return(y)"""
+        for of, dtype in (("", "float"), ("_of_halves", "half"))
+        for name, (op, value) in folds.items()
+    }
+
+
 def _corners() -> dict[str, str]:
     """What rules do that the programs above have no need of."""
     return {
@@ -921,36 +934,7 @@ def _corners() -> dict[str, str]:
             q = pad[pads={1, 1}](p)
             y = rsqrt(q)
             @return(y)""",
-        "folds_of_pads": """
-            x = @param:x -> float{5, 33}
-            p = pad[pads={1, 2, 0, 5}](x)
-            s = reduce_sum[axes={1}](p)
-            @return(s)""",
-        "largest_of_pads": """
-            x = @param:x -> float{5, 33}
-            q = pad[pads={1, 2, 0, 5}, value=2.5](x)
-            a = reduce_max[axes={1}](q)
-            @return(a)""",
-        "smallest_of_pads": """
-            x = @param:x -> float{5, 33}
-            q = pad[pads={1, 2, 0, 5}, value=2.5](x)
-            b = reduce_min[axes={1}](q)
-            @return(b)""",
-        "folds_of_pads_of_halves": """
-            h = @param:h -> half{5, 33}
-            p = pad[pads={1, 2, 0, 5}](h)
-            s = reduce_sum[axes={1}](p)
-            @return(s)""",
-        "largest_of_pads_of_halves": """
-            h = @param:h -> half{5, 33}
-            q = pad[pads={1, 2, 0, 5}, value=2.5](h)
-            a = reduce_max[axes={1}](q)
-            @return(a)""",
-        "smallest_of_pads_of_halves": """
-            h = @param:h -> half{5, 33}
-            q = pad[pads={1, 2, 0, 5}, value=2.5](h)
-            b = reduce_min[axes={1}](q)
-            @return(b)""",
+        **_folds_of_pads(),
         "cut_tiles_of_two_axes": """
             x = @param:x -> int8{6, 35, 70}
             y = @param:y -> int8{6, 35, 70}
