@@ -10,7 +10,7 @@ from typing import Any
 from genrw.engine.egraph.encode import ASKING, TYPE, Encoded, Spans, constructor, encode
 from genrw.engine.egraph.operand_types import Piece
 from genrw.engine.egraph.operator_facts import RANGE_FACTS, encode_facts
-from genrw.engine.egraph.relevance import built_operators
+from genrw.engine.egraph.relevance import awaited_definitions, built_operators
 from genrw.engine.language.expr import member_uses
 from genrw.engine.library.arities import NARROW, Arities, rest_counts
 from genrw.engine.library.library import Library, Operator
@@ -20,6 +20,8 @@ from genrw.grammar.source import NOWHERE
 
 RULES = "rules"
 """The egglog ruleset that the rules are in."""
+WAITING = "waiting"
+"""The ruleset of definitions that wait until no other rule changes anything."""
 
 _DEMANDS_EACH, _ORDERS_EACH = 1 << 36, 1 << 16
 
@@ -60,6 +62,7 @@ class Encodings:
         self._pieces: dict[Piece, Encoded] = {}
         self.edited = before is not None
         self._origins = {rule.name: rule for rule in library.rules}
+        self._awaited = awaited_definitions(library)
         if before is not None:
             self._take_over(before)
 
@@ -72,6 +75,7 @@ class Encodings:
             if (origin := before._origins.get(rule.name)) is not None
             and before._places[rule.name] == self._places[rule.name]
             and (origin is rule or (origin.wording == rule.wording and origin == rule))
+            and (rule.name in before._awaited) == (rule.name in self._awaited)
         }
         self._origins |= same
         self._rules = {key: encoded for key, encoded in before._rules.items() if key[0] in same}
@@ -120,7 +124,7 @@ class Encodings:
                 self.keys[number] = variant.key
                 self.builds[number] = built_operators(rule, variant.key, self.library)
             widest = max((len(node.operands) for node in nodes(variant.left)), default=0)
-            ruleset = for_arity(RULES, widest)
+            ruleset = for_arity(WAITING if rule.name in self._awaited else RULES, widest)
             kept = self.watched, self.recorded
             encoded.append(encode(variant, first + i, number, self.library, self.spans, ruleset, *kept))
         return tuple(encoded)
@@ -176,7 +180,7 @@ def for_arity(ruleset: str, arity: int) -> str:
 
 def rulesets(arities: Iterable[int]) -> list[str]:
     """The rulesets for terms of some numbers of operands, those that ask among them."""
-    shared = dict.fromkeys(for_arity(RULES, arity) for arity in sorted(arities))
+    shared = dict.fromkeys(for_arity(rules, arity) for rules in (RULES, WAITING) for arity in sorted(arities))
     return [f"{name}{kind}" for name in shared for kind in ("", ASKING)]
 
 

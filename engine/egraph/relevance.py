@@ -34,6 +34,20 @@ def relevant_rules(
     return tuple(r for r in rules if r.name in found), frozenset(reachable)
 
 
+def awaited_definitions(library: Library) -> frozenset[str]:
+    """The definitions that wait for other rules of their stage: those of operators that a rule's left side has beside others.
+
+    Such a rule may match only after others have rewritten what stands beside the operator.
+    """
+    beside: dict[str, set[str]] = {}
+    for rule in library.rules:
+        options = _operators(rule.left, rule, library) if rule.defines is None else []
+        for operator in frozenset().union(*options) if len(options) > 1 else ():
+            beside.setdefault(operator, set()).update(rule.stages)
+    definitions = (rule for rule in library.rules if rule.defines is not None and rule.replaces)
+    return frozenset(d.name for d in definitions if not beside.get(d.defines or "", set()).isdisjoint(d.stages))
+
+
 def _directions(rule: RuleDecl, library: Library) -> Iterable[tuple[Sequence[frozenset[str]], frozenset[str]]]:
     """For each direction, the operators that each node of the left side may be, and those that the right side makes."""
     sides = _operators(rule.left, rule, library), _operators(rule.right, rule, library)

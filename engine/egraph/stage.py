@@ -26,7 +26,7 @@ from genrw.engine.egraph.encode import (
     constructor,
     demand_table,
 )
-from genrw.engine.egraph.encodings import RULES, Encodings, Needed, for_arity, rulesets
+from genrw.engine.egraph.encodings import RULES, WAITING, Encodings, Needed, for_arity, rulesets
 from genrw.engine.egraph.faults import fault, is_fault
 from genrw.engine.egraph.guard_evaluation import RuleUse
 from genrw.engine.egraph.ill_made import blamed, ill_made_by
@@ -205,6 +205,7 @@ class StageEngine:
         self.folder = ""
         self._folder: _Folder | None = None
         self.wide: list[int] = []
+        self._sources: tuple[str, ...] = (RULES,)
         self._outdated = outdated
         self._size = _Size()
         self._pushed = self._used = self._clears = False
@@ -544,6 +545,7 @@ class StageEngine:
         """
         started, memory = time.monotonic(), _memory()
         before = size = self._size.nodes
+        self._sources = (RULES,)
         answers: list[Any] = []
         for number in range(1, rounds + 1):
             wide = self.wide
@@ -565,8 +567,10 @@ class StageEngine:
             self.wide = [k for k in self._widths if any(not row.subsumed for row in tables[constructor(k)].rows)]
             before, size = size, self._size.nodes
             if settled and not new and set(self.wide).issubset(wide):
-                self._longest = max(self._longest, number)
-                return
+                if not self._goes_on():
+                    self._longest = max(self._longest, number)
+                    return
+                self._sources = (RULES, WAITING)
             if time.monotonic() - started > self.limits.seconds:
                 raise _Ended(f"took more than {self.limits.seconds:.0f} s", slow=True)
             if size > self.limits.nodes_per_kernel * kernels:
@@ -586,9 +590,14 @@ class StageEngine:
         runs = [egg.Run(sp, egg.RunConfig(self.declared.running(f"{s}{kind}"))) for s in self._sets(self.wide)]
         return egg.RunSchedule(egg.Repeat(sp, count, egg.Sequence(sp, runs)))
 
+    def _goes_on(self) -> bool:
+        """Are there definitions that have waited for the other rules, and still do?"""
+        waiting = (c.rule.ruleset.startswith(WAITING) for e in self.encoded.values() for c in e.commands)
+        return WAITING not in self._sources and any(waiting)
+
     def _sets(self, wide: Sequence[int]) -> list[str]:
         """The rulesets for where there are terms of some large numbers of operands."""
-        return [RULES, *(for_arity(RULES, k) for k in wide)]
+        return [name for rules in self._sources for name in (rules, *(for_arity(rules, k) for k in wide))]
 
     @property
     def _print_size(self) -> Any:
