@@ -12,6 +12,7 @@ from dataclasses import replace
 from math import inf, prod
 from typing import Any
 
+from genrw.codegen.kernel_ir.branching import Branching
 from genrw.codegen.kernel_ir.expressions import Expressions, adds_itself, monoid_of
 from genrw.codegen.kernel_ir.functions import functions_of
 from genrw.codegen.kernel_ir.keeping import is_kept, may_inline
@@ -83,7 +84,8 @@ def build_kernel(module: Module, library: Library, context: Mapping[str, Any]) -
     spills = _spills(placement, library, variables, held, block)
     buffers = _buffers(placement, library, variables, sum(_bytes(v, s.count) for v, s in spills.items()))
     grid = library.launch_entry(module.schedule, "grid", 1)
-    body = _Body(library, placement, variables, buffers, block, context).statements()
+    functions = functions_of((p.node for p in placement.nodes), library, context)
+    body = _Body(library, placement, variables, buffers, block, context, Branching(library, functions)).statements()
     body = taking_turns(body, library, grid, library.launch_entry(module.schedule, "launched", 0))
     kernel = Kernel(
         module.target,
@@ -98,7 +100,7 @@ def build_kernel(module: Module, library: Library, context: Mapping[str, Any]) -
         int(context["target"].member("wave_size")),
         resident,
         tuple(dict.fromkeys(p.node.op for p in placement.nodes)),
-        functions_of((p.node for p in placement.nodes), library, context),
+        functions,
         ranges,
         stands_for,
     )
@@ -198,11 +200,12 @@ class _Body:
         buffers: Mapping[int, Buffer],
         block: int,
         context: Mapping[str, Any],
+        branching: Branching,
     ) -> None:
         self.library, self.placement, self.variables, self.buffers = library, placement, variables, buffers
         self.block, self.context = block, context
         self.expressions = Expressions(library, variables)
-        self.shares = ShareLoops(library, placement, variables, self.expressions)
+        self.shares = ShareLoops(library, placement, variables, self.expressions, branching)
         self.accumulators: dict[int, Variable] = {}
         self.before: dict[int, list[Statement]] = {}
         self.after: dict[int, Callable[[], list[Statement]]] = {}

@@ -88,7 +88,7 @@ class Early:
 def early_loads(items: Sequence[Placed], folds: Sequence[Placed], library: Library) -> Early | None:
     """What the items of a loop's body load from arguments, and can load a step before; None if nothing."""
     inside = {id(p) for p in items}
-    loads = [p for p in items if _reads_argument(p, library) and p.loop is not None]
+    loads = [p for p in items if reads_argument(p, library) and p.loop is not None]
     early = _below(loads, inside, ())
     values = [p for p in items if id(p) in early]
     if not loads or any(library.role(p.node.op) in ("sync", "alloc") or p.node.type.sort == "buffer" for p in values):
@@ -99,7 +99,7 @@ def early_loads(items: Sequence[Placed], folds: Sequence[Placed], library: Libra
     return Early(tuple(loads), tuple(values), tuple(p for p in items if id(p) in in_time))
 
 
-def _reads_argument(item: Placed, library: Library) -> bool:
+def reads_argument(item: Placed, library: Library) -> bool:
     """Does it read memory that no lane writes?"""
     op = item.node.op
     return library.role(op) == "read" and item.node.operands[library.part(op, 0)].type.sort != "buffer"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from genrw.codegen.kernel_ir.branching import Branching
 from genrw.codegen.kernel_ir.expressions import Expressions, monoid_of, taken
 from genrw.codegen.kernel_ir.keeping import is_kept, may_inline
 from genrw.codegen.kernel_ir.kernel import (
@@ -21,6 +22,7 @@ from genrw.codegen.kernel_ir.kernel import (
     Variable,
     Walk,
 )
+from genrw.codegen.kernel_ir.pipelining import reads_argument
 from genrw.codegen.kernel_ir.placement import Placed, Placement
 from genrw.codegen.kernel_ir.variables import Variables
 from genrw.engine.ir.nodes import Node
@@ -43,9 +45,16 @@ class Masked:
 class ShareLoops:
     """Writes the share loops of a kernel. `masked` are arrays that mostly are what others are, by the identities of their items."""
 
-    def __init__(self, library: Library, placement: Placement, variables: Variables, expressions: Expressions) -> None:
+    def __init__(
+        self,
+        library: Library,
+        placement: Placement,
+        variables: Variables,
+        expressions: Expressions,
+        branching: Branching,
+    ) -> None:
         self.library, self.placement = library, placement
-        self.variables, self.expressions = variables, expressions
+        self.variables, self.expressions, self.branching = variables, expressions, branching
         self.masked: dict[int, Masked] = {}
 
     def loops(self, wide: Sequence[Placed], folds: Sequence[Fold]) -> Iterator[Statement]:
@@ -76,16 +85,29 @@ class ShareLoops:
         return item.node.type.size or max((o.node.type.size for o in item.operands), default=0) or self.placement.share
 
     def _loop(self, wide: Sequence[Placed], folds: Sequence[Fold], size: int) -> Iterator[Statement]:
-        """One loop; arrays that are needed elsewhere are declared before it."""
+        """One loop; arrays that are needed elsewhere are declared before it. What is loaded is loaded in a loop of its own where a
+        load would wait behind a branch."""
+        loads = self._waiting_loads(wide, folds)
+        self.expressions.handed_on |= {id(load) for load in loads}
         handed_on = self.expressions.handed_on
         yield from (Declare(self.variables.of(p.node)) for p in wide if is_kept(p, handed_on))
         folded = (fold.operands[0] for fold, _ in folds)
         wanted = [*(p for p in wide if not p.cheap), *(p for p in folded if id(p) not in handed_on)]
+        if loads:
+            yield Loop(Walk.SHARE, size, 0, tuple(map(self._element, self._with_cheap(loads))))
+            wanted = [p for p in wanted if p not in loads]
         body = [self._element(item) for item in self._with_cheap(wanted)]
         for fold, accumulator in folds:
             value = self.expressions.operand(fold.operands[0], inside=True)
             body.append(Accumulate(value, accumulator, monoid_of(fold.node, self.library), element=True))
         yield Loop(Walk.SHARE, size, 0, tuple(body))
+
+    def _waiting_loads(self, wide: Sequence[Placed], folds: Sequence[Fold]) -> list[Placed]:
+        """The loads from arguments in a loop that has branches."""
+        computed = any(p.node in self.branching for p in wide)
+        if computed or any(self.branching.folds(monoid_of(fold.node, self.library)) for fold, _ in folds):
+            return [p for p in wide if reads_argument(p, self.library)]
+        return []
 
     def _with_cheap(self, wanted: Sequence[Placed]) -> list[Placed]:
         """Values of a loop with the cheap ones that they need, from wherever these stand."""

@@ -107,10 +107,13 @@ def _elementwise(name: str, arguments: str, kinds: str, compute: str, doc: str) 
     return OfTensors(f"{name}({parameters}) -> any", doc, "elementwise", compute, kinds)
 
 
-def _in_header(name: str, count: int, *, any_kind: bool = False, is_test: bool = False) -> InCpp:
+def _in_header(
+    name: str, count: int, *, any_kind: bool = False, is_test: bool = False, branches: bool = False
+) -> InCpp:
     """A call of the header's function of the same name, of floats only or of elements of any kind."""
     call = f"gen::{name}({', '.join(f'{{{i}}}' for i in range(count))})"
-    return InCpp(call, call, call, is_test=is_test) if any_kind else InCpp(call, is_test=is_test)
+    others = (call, call) if any_kind else ("", "")
+    return InCpp(call, *others, is_test=is_test, branches=branches)
 
 
 def _of_named(text: str, names: int) -> InCpp:
@@ -196,14 +199,16 @@ _real = _without(
 )
 
 
-def _of_real(name: str, doc: str, compute: str = "", value: Callable[[Any], float] | None = None) -> Builtin:
+def _of_real(
+    name: str, doc: str, compute: str = "", value: Callable[[Any], float] | None = None, branches: bool = False
+) -> Builtin:
     """A real function of one number."""
     return _real(
         f"{name}(x: number) -> number",
         value and partial(values.real, name, value),
         doc,
         tensors=_elementwise(name, "x", REALS, compute or name, doc),
-        cpp=_in_header(name, 1),
+        cpp=_in_header(name, 1, branches=branches),
     )
 
 
@@ -228,16 +233,16 @@ _REALS = (
     _rounding("trunc", "x without its fraction.", math.trunc, "x without its fraction."),
     _rounding("round", "The nearest whole number; halves go to the even one.", round,
         "The nearest integer; halves go to the even one."),
-    _of_real("sqrt", "The square root.", value=math.sqrt),
+    _of_real("sqrt", "The square root.", value=math.sqrt, branches=True),
     _of_real("exp", "e to the power x.", value=math.exp),
     _of_real("log", "The natural logarithm.", value=math.log),
     _of_real("rsqrt", "1 over the square root."),
     _of_real("exp2", "2 to the power x."),
     _of_real("expm1", "exp(x) - 1, exact near 0."),
     _of_real("log1p", "log(1 + x), exact near 0."),
-    _of_real("sin", "The sine."),
-    _of_real("cos", "The cosine."),
-    _of_real("tan", "The tangent."),
+    _of_real("sin", "The sine.", branches=True),
+    _of_real("cos", "The cosine.", branches=True),
+    _of_real("tan", "The tangent.", branches=True),
     _of_real("asin", "The inverse sine.", "arcsin"),
     _of_real("acos", "The inverse cosine.", "arccos"),
     _of_real("atan", "The inverse tangent.", "arctan"),
@@ -258,10 +263,10 @@ _REALS = (
     _test("isfinite", "Whether x is neither nan nor infinite.",
         InCpp("gen::abs({0}) < gen::infinity<{type}>()", "true", "true", "compare", is_test=True)),
     _real("pow", tensors=OfTensors("pow(x: any, y: any) -> any", "x to the power y.", "operator", "**"),
-        cpp=_in_header("pow", 2)),
+        cpp=_in_header("pow", 2, branches=True)),
     _real("fmod", tensors=_elementwise("fmod", "x y", NUMBERS, "truncating_modulo",
         "The remainder of the division rounded towards 0: it has the sign of x."),
-        cpp=InCpp("gen::trunc_mod({0}, {1})", "gen::trunc_mod<{type}, {type}>({0}, {1})")),
+        cpp=InCpp("gen::trunc_mod({0}, {1})", "gen::trunc_mod<{type}, {type}>({0}, {1})", branches=True)),
     _real("atan2", tensors=_elementwise("atan2", "y x", REALS, "arctan2", "The angle of (x, y)."),
         cpp=Without(_HEADER)),
     _real("fma", tensors=_elementwise("fma", "a b c", NUMBERS, "fma", "a * b + c, rounded once."),

@@ -43,6 +43,13 @@ class Cpp(NamedTuple):
         return self.text if _RANK[self.precedence] <= _RANK[precedence] else f"({self.text})"
 
 
+def branches(expr: Expr) -> bool:
+    """Do compilers make branches of an expression?"""
+    functions = (BUILTINS[e.function].cpp for e in walk(expr) if isinstance(e, Call) and e.function in BUILTINS)
+    operators = (BINARY[e.op] for e in walk(expr) if isinstance(e, Binary) and e.op in BINARY)
+    return any(isinstance(f, InCpp) and f.branches for f in functions) or any(o.branches for o in operators)
+
+
 def cpp_expr(
     expr: Expr, names: Mapping[str, str], dtype: str, types: Mapping[str, str] | None = None, result: str = ""
 ) -> tuple[str, str]:

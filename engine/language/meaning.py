@@ -70,6 +70,8 @@ class InCpp:
     """The expression that stands for the call."""
     printed_by: str = ""
     """The method of the printer that writes what depends on more than types."""
+    branches: bool = False
+    """Do compilers make branches of it?"""
 
 
 def primitive(name: str) -> Callable[..., Any]:

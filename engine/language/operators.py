@@ -39,6 +39,8 @@ class Operator:
     `numbers` of at most 128 bits, or such numbers where the second is not 0: a `divisor`."""
     comes_round: bool = False
     """Is the result right again where operands that wrapped around come round?"""
+    branches: bool = False
+    """Do compilers make branches of it?"""
 
 
 @dataclass(frozen=True)
@@ -211,6 +213,7 @@ BINARY: dict[str, Operator] = {
         _NOT_EXACT,
         _NO_FORMULA,
         "divisor",
+        branches=True,
     ),
     "//": Operator(
         _arithmetic("//", operator.floordiv),
@@ -220,6 +223,7 @@ BINARY: dict[str, Operator] = {
         lambda call, a, b: call("/", call("-", a, _remainder(call, a, b)), b),
         lambda logic, a, b: logic.quotient(a, b),
         "divisor",
+        branches=True,
     ),
     "%": Operator(
         _arithmetic("%", operator.mod),
@@ -229,8 +233,11 @@ BINARY: dict[str, Operator] = {
         _remainder,
         lambda logic, a, b: a - b * logic.quotient(a, b),
         "divisor",
+        branches=True,
     ),
-    "**": Operator(_power, NUMBERS, "power", {"floats": Written("gen::pow({0}, {1})")}, _NOT_EXACT, _NO_FORMULA),
+    "**": Operator(
+        _power, NUMBERS, "power", {"floats": Written("gen::pow({0}, {1})")}, _NOT_EXACT, _NO_FORMULA, branches=True
+    ),
     "&": _of_bits("&", operator.and_, "bitwise_and"),
     "|": _of_bits("|", operator.or_, "bitwise_or"),
     "^": _of_bits("^", operator.xor, "bitwise_xor"),
