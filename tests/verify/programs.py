@@ -1537,6 +1537,16 @@ _GRADIENT_OF_LONE = """
         @return(z)"""
 _FIRST = "u = neg(x)\n        v = neg(y)"
 _LAST = "u = transpose[permutation={0, 3, 1, 2}](x)\n        v = transpose[permutation={0, 3, 1, 2}](y)"
+_COMPUTED_WINDOWS = """
+        x = @param:x -> half{{16, 28, 28, 256}}
+        w = @param:w -> half{{256, 3, 3, 256}}
+        r = relu(x)
+        s = transpose[permutation={{0, 3, 1, 2}}](r)
+        v = transpose[permutation={{0, 3, 1, 2}}](w)
+        c = convolution[padding={{{pad}, {pad}}}](s, v)
+        y = transpose[permutation={{0, 2, 3, 1}}](c)
+        @return(y)"""
+
 LARGE = {
     "split_contraction": """
         x = @param:x -> half{32, 4096}
@@ -1561,6 +1571,31 @@ LARGE = {
         y = @param:y -> int8{1024, 4096}
         z = quant_dot(x, y)
         @return(z)""",
+    "computed_first": """
+        x = @param:x -> float{1024, 1024}
+        y = @param:y -> half{1024, 2048}
+        r = convert[target_type=half](x)
+        z = dot(r, y)
+        @return(z)""",
+    "computed_second": """
+        x = @param:x -> half{1024, 1024}
+        y = @param:y -> int8{1024, 2048}
+        s = @param:s -> half{2048}
+        h = convert[target_type=half](y)
+        r = mul(h, s)
+        z = dot(x, r)
+        @return(z)""",
+    "computed_both_turned": """
+        x = @param:x -> half{1024, 1024}
+        y = @param:y -> half{2048, 1024}
+        r = relu(x)
+        s = relu(y)
+        t = transpose[permutation={1, 0}](r)
+        u = transpose[permutation={1, 0}](s)
+        z = dot(t, u)
+        @return(z)""",
+    "computed_windows": _COMPUTED_WINDOWS.format(pad=0),
+    "computed_windows_with_pads": _COMPUTED_WINDOWS.format(pad=1),
     "rows_as_the_first_lies": _PAIR.format(computed="add(t, y)"),
     "rows_as_the_second_lies": _PAIR.format(computed="sub(y, t)"),
     "copied_bytes_once": """
