@@ -78,7 +78,8 @@ def divide(a: Values, b: Values) -> Values:
 def power(a: Values, b: Values) -> Values:
     """a to the power b; integers wrap, and a negative integer power is the truncated reciprocal."""
     if a.dtype.kind == "f":
-        return np.power(a, b)
+        # numpy takes a repeated exponent of 0.5 for a square root, which keeps the sign of -0 and has no root of -inf.
+        return np.power(np.where((b == 0.5) & ((a == 0) | (a == -np.inf)), np.abs(a), a), b)
     reciprocal = np.where(a == 1, 1, np.where((a == -1) & (a < 0), np.where(b % 2 == 0, 1, -1), 0))
     return np.where(b < 0, reciprocal.astype(a.dtype), _integer_power(a, np.where(b < 0, np.zeros_like(b), b)))
 

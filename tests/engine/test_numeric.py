@@ -190,6 +190,19 @@ def test_min_and_max_propagate_nan(dtype: str) -> None:
     assert np.isnan(run("max(x, 1, y)", x=array([math.nan], dtype), y=array([2], dtype)))[0]
 
 
+@pytest.mark.parametrize("dtype", ["float", "double"])
+@pytest.mark.parametrize("text", ["x ** y", "x / y", "x % y", "min(x, y)", "max(x, y)"])
+def test_repeated_operands_are_like_written_out_ones(text: str, dtype: str) -> None:
+    """numpy has loops of its own for operands that are repeated."""
+    x = array(SPECIAL, dtype)
+    for number in SPECIAL:
+        repeated = np.broadcast_to(array([number], dtype), x.shape)
+        got, want = run(text, x=x, y=repeated), run(text, x=x, y=repeated.copy())
+        np.testing.assert_allclose(got, want, 4 * np.finfo(x.dtype).eps)
+        signed = ~np.isnan(want)
+        np.testing.assert_array_equal(np.signbit(got[signed]), np.signbit(want[signed]))
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_rounding_functions(dtype: str) -> None:
     x = array([0.5, 1.5, 2.5, -0.5, -1.5, 2.25, -2.75, math.inf, math.nan], dtype)
