@@ -32,6 +32,8 @@ GIVEN = ("result", "type", "share", "held", "rest", "target", "block")
 """What templates may name besides operands and attributes: the value's name and type, the loop's variable, the target."""
 MEMBERS = ("size", "lens", "type", "elements", "lo", "hi", "pow2")
 """What templates may ask of an operand."""
+_TEXTS = ("string", "name", "any")
+"""The types of attributes that may be any text."""
 _REMEDY = "write text, {{ … }} and {% if … %}; no loops, calls or filters"
 
 
@@ -78,8 +80,10 @@ def names_in_emit_text(declared: OpDecl) -> frozenset[str]:
 
 def emit_binding(declared: OpDecl) -> str:
     """How tightly the `emit` text of an operator binds, of the words behind `prec`. GenrwError for one that is no template."""
+    operands = {o.name for o in declared.operands}
+    texts = {a.name for a in declared.attributes if a.type in _TEXTS}
     with _told(declared):
-        return binding(_ENVIRONMENT.parse(declared.emit or ""))
+        return binding(_ENVIRONMENT.parse(declared.emit or ""), operands, texts)
 
 
 def outside_of_brackets(declared: OpDecl) -> frozenset[str]:

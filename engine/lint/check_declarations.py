@@ -17,7 +17,7 @@ from genrw.engine.library.library import LEAST_PARTS, NOWHERE, PARTS_OF_ROLES, R
 from genrw.engine.library.monoids import ELEMENT
 from genrw.engine.lint.check_functions import check_functions
 from genrw.engine.lint.check_meanings import check_clauses, check_meaning, meaning_functions
-from genrw.engine.lint.check_names import check_names
+from genrw.engine.lint.check_names import RESULT_NAMES, check_names
 from genrw.engine.lint.check_rules import check_definitions, check_term_function, constant_of, not_a_condition
 from genrw.engine.programs.build import attribute_problem
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
@@ -39,8 +39,6 @@ _ATTRIBUTE_TYPES = (
     *("int", "ints", "float", "bool", "string", "name", "dtype", "axis", "axes", "monoid", "instruction", "shape"),
     *("module", "any"),
 )
-_FINISH_NAMES = {"a": "the accumulator", "n": "the number of elements", "type": "the type that the fold computes in"}
-"""What a monoid's result may name beside the accumulator's fields."""
 
 
 def check_declarations(library: Library, declarations: Iterable[object]) -> list[Diagnostic]:
@@ -248,7 +246,7 @@ class DeclarationChecks:
         yield from self._names([f.value for f in monoid.element], {"x", "k", "index", "type"}, self.meanings)
         yield from self._names([f.value for f in monoid.identity], {"type"}, self.meanings)
         yield from self._names([f.value for f in monoid.combine], {"a", "b", "type"}, self.meanings)
-        yield from self._names([monoid.finish], {*_FINISH_NAMES, *fields}, self.meanings)
+        yield from self._names([monoid.finish], {*RESULT_NAMES, *fields}, self.meanings)
         yield from self._names(monoid.domain, {"x", "type"}, self.meanings)
         for condition in monoid.domain:
             yield from _condition(condition)
@@ -259,9 +257,6 @@ class DeclarationChecks:
         for name in dict.fromkeys(names):
             if names.count(name) > 1:
                 yield Diagnostic(f"`{monoid.name}` carries `{name}` twice", monoid.name_span, "rename one")
-            if name in _FINISH_NAMES or name == ELEMENT or is_dtype(name):
-                what = f"a field `{name}` hides what expressions call so: {_FINISH_NAMES.get(name, 'a type')}"
-                yield Diagnostic(what, monoid.name_span, "rename the field")
         if names and monoid.finish is None:
             remedy = f"write finish {names[0]}, or what else it is"
             yield Diagnostic(f"nothing says which result the fields of `{monoid.name}` have", monoid.name_span, remedy)

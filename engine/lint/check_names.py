@@ -13,6 +13,7 @@ from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.infer import is_variable
 from genrw.engine.library.library import ROLES, Library
+from genrw.engine.library.monoids import ELEMENT
 from genrw.engine.library.variants import POSITION, leaves, nodes
 from genrw.engine.lint.walks import expressions
 from genrw.grammar.diagnostics import Diagnostic
@@ -40,7 +41,9 @@ _TYPES = dict.fromkeys(DTYPES, "an element type") | dict.fromkeys(SPECIAL, "a co
 _CONTEXT = _TYPES | dict.fromkeys(CONTEXT_NAMES, "what the context has")
 _RULE = _CONTEXT | {POSITION: "the place of an operand in a template that is mapped"}
 _IMPORT = _CONTEXT | dict.fromkeys(GIVEN_NAMES, "what every `import` may name")
-_MONOID = _TYPES | {"a": "the accumulator", "n": "the number of elements", "type": "the type that the fold computes in"}
+RESULT_NAMES = {"a": "the accumulator", "n": "the number of elements", "type": "the type that the fold computes in"}
+"""What a monoid's result may name beside the accumulator's fields."""
+_MONOID = _TYPES | RESULT_NAMES | {ELEMENT: "the elements' type"}
 _TARGET = _TYPES | {"name": "the target's own name"}
 
 Named = tuple[str, Span]

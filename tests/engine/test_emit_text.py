@@ -131,6 +131,27 @@ def test_how_tightly_texts_bind(text: str, level: str, outside: tuple[str, ...])
     assert outside_of_brackets(op) - {"_"} == {*outside}
 
 
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("{{x}} {{sign}} {{y}}", "cond"),
+        ("{{x}}{{sign}}{{y}}", "cond"),
+        ("f({{x}}){{sign}} 2", "cond"),
+        ("-1 {{sign}} f({{x}})", "cond"),
+        ("{{x}} {{signs[0]}} {{y}}", "cond"),
+        ("({{x}} {{sign}} {{y}})", "atom"),
+        ("{{sign}}({{x}})", "atom"),
+        ("gen::{{sign}}({{x}})", "atom"),
+        ("gen::log_{{sign}}({{x}}) + {{sign}}({{y}})", "add"),
+    ],
+)
+def test_a_hole_may_be_an_operator(text: str, level: str) -> None:
+    head = "op f[sign: string, signs: any](x: T, y: T) -> T"
+    (op,) = parse_rw(f'{head}\n  emit """{text}"""\n').declarations
+    assert isinstance(op, OpDecl)
+    assert emit_binding(op) == level
+
+
 def test_shipped_texts_bind_as_they_say(library: Library) -> None:
     for operator in (*library.operators.values(), *library.families):
         if operator.decl.emit is not None:

@@ -54,6 +54,15 @@ def test_a_monoid_is_not_called_like_the_placeholder_of_families() -> None:
     assert "`op` is any monoid in a family's name" in found
 
 
+@pytest.mark.parametrize("name", ["a", "n", "type", "T", "half"])
+def test_a_taken_field_is_told_once(name: str) -> None:
+    found = told(
+        f"monoid far\n  carry {name}: T, m: T\n  element {name} = x, m = x\n  identity {name} = 0, m = 0\n"
+        f"  combine {name} = a.m + b.m, m = a.m + b.m\n  finish m\n"
+    )
+    assert found.count(f"`{name}`") == found.count("error:") == 1, found
+
+
 FREE = {
     "a helper's parameters see nothing else": RULE.format("minus(root(x)) when far(x.rank, x.rank)\n  => x")
     + "\nlet far(target, space) = target > space\n",
