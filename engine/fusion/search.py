@@ -260,11 +260,15 @@ class _Cut:
         return costs.launch + 2 * self.graph.bytes[i] / costs.bandwidth
 
     def _impossible(self, i: int) -> GenrwError:
-        node = self.graph.nodes[i]
-        message = f"no rule says how a kernel makes `{node.op}`"
-        return GenrwError(
-            Diagnostic(message, self._written_at(i), "add a rule that lowers it, or write it with other operators")
-        )
+        node, most = self.graph.nodes[i], self.graph.costs.buffers
+        needed = len({o for o in self.graph.operands[i] if not self.graph.free[o]}) + 1
+        if needed > most:
+            message = f"`{node.op}` reads and writes {needed} tensors here, and a kernel of the target {most} at most"
+            remedy = "raise the target's `kernel_buffers`, or write it with other operators"
+        else:
+            message = f"no rule says how a kernel makes `{node.op}`"
+            remedy = "add a rule that lowers it, or write it with other operators"
+        return GenrwError(Diagnostic(message, self._written_at(i), remedy))
 
     def _written_at(self, i: int) -> Span | None:
         """Where a value is written, or the nearest value that is made of it."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from genrw import lower
 from genrw.authoring.rulesets import load_library
 from genrw.engine.library.gather import build_library
 from genrw.engine.lowering.options import Options
@@ -47,3 +49,23 @@ def test_one_missing_rule_is_told_once(name: str) -> None:
     assert f"`{MISSING[name]}`" in told.message
     assert told.span is not None
     assert told.span.source.name == "x.gen"
+
+
+FEW_TENSORS = "target narrow : cdna\n  compute_units 60\n  bandwidth_gbs 1024\n  gflops 13400\n  kernel_buffers 2\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "needed"),
+    [("add(x, y)", 3), ("fma(x, y, z)", 4), ("fma(x, y, x)", 3)],
+)  # fmt: skip
+def test_an_operator_of_too_many_tensors_is_told_with_the_limit(tmp_path: Path, call: str, needed: int) -> None:
+    """The rules make it; it is the target that lets no kernel have it."""
+    (tmp_path / "narrow.rw").write_text(FEW_TENSORS)
+    lines = [f"{name} = @param:{name} -> float{{8}}" for name in "xyz"]
+    text = "\n".join([*lines, f"r = {call}", "@return(r)"]) + "\n"
+    with pytest.raises(GenrwError) as raised:
+        lower(text, rules=[tmp_path], target="narrow")
+    (told,) = raised.value.diagnostics
+    assert f"reads and writes {needed} tensors here, and a kernel of the target 2 at most" in told.message
+    assert told.span is not None
+    assert told.span.text == f"r = {call}"
