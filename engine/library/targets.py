@@ -97,13 +97,15 @@ def _unmet(chain: list[TargetDecl], target: Target, scope: ExpressionScope) -> I
             if requirement in chain[0].requires:
                 yield from problem.diagnostics
             else:  # What is asked of all others is right, and the value of another kind.
-                yield _told(chain[0], requirement, asked, target)
+                yield _told(chain[0], requirement, asked, target, problem.diagnostics[0].message)
 
 
-def _told(decl: TargetDecl, requirement: Requirement, asked: Collection[str], target: Target) -> Diagnostic:
-    """Told at the first of the target's own values that is asked for, else at its name."""
+def _told(
+    decl: TargetDecl, requirement: Requirement, asked: Collection[str], target: Target, problem: str | None = None
+) -> Diagnostic:
+    """Told at the first of the target's own values that is asked for, else at its name; with the problem if it cannot be asked."""
     span = next((value.span for name, value in decl.values if name in asked), decl.name_span)
-    shown = ", ".join(f"`{name}` is {shown_value(target.values[name])}" for name in sorted(asked))
+    shown = problem or ", ".join(f"`{name}` is {shown_value(target.values[name])}" for name in sorted(asked))
     remedy = f"`{requirement.condition.span.text}` has to hold"
     message = filled(requirement.message, {name: shown_value(value) for name, value in target.values.items()})
     return Diagnostic(f"{message}, and {shown}", span, remedy)

@@ -275,6 +275,26 @@ REFUSED = {
         "is a part of it, and `narrowing` is 1.5",
     ),
     "a kind that a requirement cannot ask": (TARGET.format("wave_size 64.5"), "64.5", "are a power of two, and"),
+    "an instruction of longer waves": (
+        TARGET.format('wave_size 32\n  matrices ["mfma_f32_16x16x16_f16"]'),
+        "32",
+        "are those of a wave, or one alone, and `matrices` is",
+    ),
+    "an instruction of waves where lanes are alone": (
+        TARGET.format('wave_size 1\n  block_sizes [1]\n  default_block 1\n  matrices ["mma_m16n8k16_f16"]'),
+        "1",
+        "are those of a wave, or one alone",
+    ),
+    "an instruction of parts of waves": (
+        TARGET.format('weighing ["wgmma_m64n64k16_f16"]\n  wave_size 256\n  block_sizes [256]'),
+        '["wgmma_m64n64k16_f16"]',
+        "in workgroup memory are whole waves",
+    ),
+    "an instruction that a requirement cannot ask": (
+        TARGET.format('matrices ["mfma"]'),
+        '["mfma"]',
+        "a wave, or one alone, and `mfma` is not an instruction",
+    ),
     "a device that there is not": (TARGET.format('device "vulkan"'), '"vulkan"', "a device is hip, cuda or host"),
     "a value given twice": (TARGET.format("flat_steps 1\n  flat_steps 2"), "2", "`flat_steps` is given twice"),
     "a base that may be one": (TARGET.format("abstract 3"), "3", "`abstract` is true or false"),
