@@ -415,9 +415,10 @@ class _Builder:
         return replace(made, name=self.given_name(instruction, made.op))
 
     def constant(self, value: Any, type_: Type, span: Span) -> Node:
+        """Elements row by row: a constant is packed, whatever strides its type is written with."""
         op = self.library.boundary("constant").name
         attributes = (("value", value), ("dtype", type_.dtype), ("lens", type_.lens))
-        return Node(op, attributes, (), type_, None, span)
+        return Node(op, attributes, (), replace(type_, strides=None), None, span)
 
     def tensor_type(self, instruction: tree.Instruction) -> Type:
         node = instruction.type

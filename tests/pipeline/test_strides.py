@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 from breadth import spread
-from support import check_every_stage, check_host
+from support import check_every_stage, check_host, load
 from together import made
 
 TARGETS = ["gfx942", "gfx1100", "sm_90", "host"]
@@ -99,3 +99,12 @@ def test_padded_rows_stay_as_they_are() -> None:
     text = "x = @param:x -> float{2048, 1000}, {1024, 1}\ny = relu(x)\n@return(y)\n"
     stages = {stage: str(lowered) for stage, lowered in made(text, "sm_90").each_stage()}
     assert "transpose" not in stages["simplify"]
+
+
+@pytest.mark.parametrize("strides", ["{1, 2}", "{3, 1}", "{0, 1}", "{1, 1}", "{9, 4}"])
+def test_constants_are_packed(strides: str) -> None:
+    """Their elements are written row by row, whatever strides their type is written with."""
+    text = f"c = @literal{{1, 2, 3, 4, 5, 6}} -> int32{{2, 3}}, {strides}\ny = add(c, c)\n@return(y, c)\n"
+    twice, itself = load(text, "gfx942").run({}).values()
+    assert twice.tolist() == [[2, 4, 6], [8, 10, 12]]
+    assert itself.tolist() == [[1, 2, 3], [4, 5, 6]]
