@@ -777,10 +777,10 @@ GEN_DEVICE void await_earlier_kernels()
 }
 
 /// The lane's number in the launch. If workgroups are said to have `Block` lanes, their size is not loaded from memory.
-template <int Block = 0>
-GEN_DEVICE int global_id()
+template <int Block = 0, class I = int>
+GEN_DEVICE I global_id()
 {
-    return workgroup_id() * (Block > 0 ? Block : workgroup_size()) + local_id();
+    return static_cast<I>(workgroup_id()) * (Block > 0 ? Block : workgroup_size()) + local_id();
 }
 
 /// The lane's number in its wave.
@@ -2205,11 +2205,11 @@ GEN_DEVICE array<T, N> copies(T value)
 }
 
 /// Where chunks begin that lie Stride apart.
-template <int Stride, class I>
+template <int64 Stride, class I>
 struct strided {
     using index = I;
     I base;
-    GEN_DEVICE I operator[](int chunk) const { return base + chunk * Stride; }
+    GEN_DEVICE I operator[](int chunk) const { return base + static_cast<I>(chunk * Stride); }
 };
 
 /// Where chunks of Vector begin, the places of whose elements are all the same.
@@ -2335,21 +2335,21 @@ GEN_DEVICE void store_chunks(T* p, P places, const array<T, Size>& values, const
 }  // namespace detail
 
 /// Size elements in chunks of Vector, Stride apart: element i is p[base + i / Vector * Stride + i % Vector].
-template <int Size, int Stride, int Vector = 1, class T, class I>
+template <int Size, int64 Stride, int Vector = 1, class T, class I>
 GEN_DEVICE array<T, Size> strided_load(const T* p, I base)
 {
     return detail::load_chunks<Size, Vector>(p, detail::strided<Stride, I>{base});
 }
 
 /// The same where a chunk is read only if the mask holds for its elements, and is `fill` otherwise.
-template <int Size, int Stride, int Vector = 1, class T, class I, class M>
+template <int Size, int64 Stride, int Vector = 1, class T, class I, class M>
 GEN_DEVICE array<T, Size> strided_load(const T* p, I base, const M& mask, detail::as_given<T> fill)
 {
     return detail::load_chunks<Size, Vector>(p, detail::strided<Stride, I>{base}, mask, fill);
 }
 
 /// The same if `ok`, else all are `fill`.
-template <int Size, int Stride, int Vector = 1, class T, class I>
+template <int Size, int64 Stride, int Vector = 1, class T, class I>
 GEN_DEVICE array<T, Size> strided_load(const T* p, I base, bool ok, detail::as_given<T> fill)
 {
     if (ok) {
@@ -2360,27 +2360,27 @@ GEN_DEVICE array<T, Size> strided_load(const T* p, I base, bool ok, detail::as_g
 }
 
 /// Writes what strided_load reads.
-template <int Size, int Stride, int Vector = 1, class T, class I>
+template <int Size, int64 Stride, int Vector = 1, class T, class I>
 GEN_DEVICE void strided_store(T* p, I base, const array<T, Size>& values)
 {
     detail::store_chunks<Vector>(p, detail::strided<Stride, I>{base}, values);
 }
 
 /// The same where a chunk is written only if the mask holds for its elements.
-template <int Size, int Stride, int Vector = 1, class T, class I, class M>
+template <int Size, int64 Stride, int Vector = 1, class T, class I, class M>
 GEN_DEVICE void strided_store(T* p, I base, const array<T, Size>& values, const M& mask)
 {
     detail::store_chunks<Vector>(p, detail::strided<Stride, I>{base}, values, mask);
 }
 
 /// Writes one value to all places.
-template <int Size, int Stride, int Vector = 1, class T, class I>
+template <int Size, int64 Stride, int Vector = 1, class T, class I>
 GEN_DEVICE void strided_store(T* p, I base, detail::as_given<T> value)
 {
     strided_store<Size, Stride, Vector>(p, base, detail::copies<T, Size>(value));
 }
 
-template <int Size, int Stride, int Vector = 1, class T, class I, class M>
+template <int Size, int64 Stride, int Vector = 1, class T, class I, class M>
 GEN_DEVICE void strided_store(T* p, I base, detail::as_given<T> value, const M& mask)
 {
     strided_store<Size, Stride, Vector>(p, base, detail::copies<T, Size>(value), mask);

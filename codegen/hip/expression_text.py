@@ -28,6 +28,7 @@ from genrw.codegen.kernel_ir.kernel import (
     Variable,
     Weighted,
 )
+from genrw.codegen.kernel_ir.ranges import index_dtype
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Node
 from genrw.engine.ir.types import Type
@@ -197,6 +198,8 @@ class ExpressionText:
         names = [operator.operand(i).name for i in range(len(apply.operands))]
         outer = [declared if declared != "atom" or name in outside else "cond" for name in names]
         far = self._far_index(node)
+        if far is None:
+            far = self._widened(apply)
         operands = {
             names[i]: self._typed(o, operator, outer[i]) if i != far else self._far(o)
             for i, o in enumerate(apply.operands)
@@ -206,8 +209,8 @@ class ExpressionText:
             **self._attribute_texts(node),
             **operands,
             "result": self.names.get(apply.result, "") if apply.result is not None else "",
-            "type": cpp_type(node.type.dtype) if node.type.dtype else "",
-            "share": SHARE_VARIABLE,
+            "type": self._own_type(node),
+            "share": f"gen::far({SHARE_VARIABLE})" if self._is_wide(node) else SHARE_VARIABLE,
             "target": self.target,
             "block": self.kernel.block,
             **self._spill_texts(apply.result),
@@ -220,13 +223,33 @@ class ExpressionText:
         return _rounded(operator, node, text)
 
     def _far_index(self, node: Node) -> int | None:
-        """The operand that is an index into an array whose bytes take more than 32 bits to count; None if none is."""
+        """The operand that is an index into an array whose elements, or bytes, take more than 32 bits to count; None if none is."""
         if self.library.role(node.op) not in ("read", "write"):
             return None
         memory = node.operands[self.library.part(node.op, 0)].type
-        if memory.sort != "tensor" or memory.span * DTYPES[memory.dtype].itemsize <= _NEAR:
+        if memory.sort != "tensor" or max(2 * memory.span, memory.span * DTYPES[memory.dtype].itemsize) <= _NEAR:
             return None
         return self.library.part(node.op, 1)
+
+    def _widened(self, apply: Apply) -> int | None:
+        """The operand of 32 bits that is to have 64, so that C++ computes an index in as many as it takes; None if one has."""
+        if not self._is_wide(apply.node):
+            return None
+        indices = [i for i, o in enumerate(apply.node.operands) if o.type.sort == "index"]
+        if any(self._is_wide(apply.node.operands[i]) for i in indices):
+            return None
+        return next((i for i in indices if not isinstance(apply.operands[i], Constant)), None)
+
+    def _own_type(self, node: Node) -> str:
+        """The C++ type of a node's value, or of each of its elements; nothing for an effect."""
+        if node.type.sort == "index":
+            return _INDICES["int64" if self._is_wide(node) else "int32"]
+        return cpp_type(node.type.dtype) if node.type.dtype else ""
+
+    def _is_wide(self, node: Node) -> bool:
+        """Does an index take 64 bits?"""
+        facts = self.kernel.ranges.get(id(node))
+        return facts is not None and index_dtype(facts) == "int64"
 
     def _far(self, index: Expression) -> Text:
         text = self.operand(index, "cond")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from random import Random
 
+import numpy as np
 import pytest
 from breadth import spread
 from support import check_every_stage, check_host, load
@@ -108,3 +109,18 @@ def test_constants_are_packed(strides: str) -> None:
     twice, itself = load(text, "gfx942").run({}).values()
     assert twice.tolist() == [[2, 4, 6], [8, 10, 12]]
     assert itself.tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+@pytest.mark.parametrize("target", ["gfx942", "host"])
+@pytest.mark.parametrize(
+    ("lens", "strides"),
+    [((3, 4), (1 << 30, 1)), ((2, 4), (3_000_000_000, 1)), ((8, 4), (1 << 29, 1)), ((4, 8), (1, 1 << 29))],
+)  # fmt: skip
+def test_rows_further_apart_than_32_bits_count(lens: tuple[int, int], strides: tuple[int, int], target: str) -> None:
+    """The memory between them is never touched, so it takes none."""
+    memory = np.zeros(1 + sum((n - 1) * s for n, s in zip(lens, strides, strict=True)), np.int8)
+    x = np.lib.stride_tricks.as_strided(memory, lens, strides)
+    x[...] = np.arange(32, dtype=np.int8)[: x.size].reshape(lens)
+    described = ", ".join("{" + ", ".join(map(str, numbers)) + "}" for numbers in (lens, strides))
+    y = load(f"x = @param:x -> int8{described}\ny = add(x, 1)\n@return(y)\n", target).run({"x": x})["y"]
+    np.testing.assert_array_equal(y, x + 1)

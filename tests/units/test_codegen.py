@@ -61,6 +61,37 @@ def test_rows_of_long_arrays() -> None:
     assert any("gen::far(" in line and "x" in line for line in body(load(text, schedule=ONE_LANE)))
 
 
+WIDE = {
+    "a product of what 32 bits hold": (
+        "x = @param:x -> int8{3, 4}, {1073741824, 1}\ny = relu(x)\n@return(y)",
+        ONE_LANE,
+        "gen::far(gen::global_id<256>() / 4) * 1073741824",
+    ),
+    "rows of a long tensor": (
+        "x = @param:x -> {12000000, 1000}\ny = reduce_sum[axes={1}](x)\n@return(y)",
+        {"algo": "block"},
+        "gen::far(gen::workgroup_id()) * 1000",
+    ),
+    "more lanes than 32 bits count": (
+        "x = @param:x -> int8{3000000000}\ny = relu(x)\n@return(y)",
+        ONE_LANE,
+        "gen::far(gen::global_id<256, long long>())",
+    ),
+    "places in a share": (
+        "x = @param:x -> int8{8, 4}, {536870912, 1}\ni = @param:i -> int64{1}\ny = gather[axis=1](x, i)\n@return(y)",
+        {"algo": "flat", "vector": 1, "share": 4},
+        "gen::far(",
+    ),
+}
+
+
+@pytest.mark.parametrize("about", WIDE)
+def test_indices_are_computed_in_as_many_bits_as_they_take(about: str) -> None:
+    """What 32 bits do not hold comes of operands that they do hold, and C++ would compute it in those."""
+    text, schedule, printed = WIDE[about]
+    assert printed in "\n".join(body(load(text, schedule=schedule)))
+
+
 def test_kernel_signature() -> None:
     """Inputs are read only, outputs follow them; the launch covers all elements with whole workgroups."""
     text = "a = @param:a -> half{1000}\nb = @param:b -> int32{1000}\nc = less(a, 0.5)\nd = neg(b)\n@return(c, d)"
