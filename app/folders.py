@@ -31,15 +31,20 @@ def visible_files(folder: Path, *endings: str) -> Iterator[Path]:
 
 
 def rule_files(folders: Sequence[Path]) -> Iterator[tuple[Path, Source]]:
-    """The rule files of folders, each with its folder; GenrwError for a folder without any, for what is no text, and for
-    more of it than anybody writes."""
-    size = 0
+    """The rule files of folders, each with its folder, and once if several folders have it; GenrwError for a folder without
+    any, for what is no text, and for more of it than anybody writes."""
+    size, read = 0, set[Path]()
     for folder in folders:
         require_folder(folder)
         found = sorted(folder.rglob(f"*{RULES}"))
         if not found:
             raise GenrwError(Diagnostic(f"the folder `{folder}` has no {RULES} files"))
         for path in found:
+            if len(folders) > 1:
+                itself = path.resolve()
+                if itself in read:
+                    continue
+                read.add(itself)
             source = _text_of(path)
             size += len(source.text)
             if size > _LARGEST_TOGETHER:

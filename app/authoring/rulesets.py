@@ -16,7 +16,7 @@ from genrw.engine.library.gather import OF_EXAMPLES, gathered_library
 from genrw.engine.library.library import Library
 from genrw.engine.library.rows import rules_among
 from genrw.engine.lowering.garbage import uncollected
-from genrw.folders import rule_files
+from genrw.folders import RULES, rule_files
 from genrw.grammar import expr_tree, gen_tree, rw_tree, source
 from genrw.grammar.cache import cache_folder, cache_key, read_object, write_object
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
@@ -82,7 +82,16 @@ def rule_texts(folders: Sequence[str | Path] = (), *, shipped: bool = True) -> t
     """The rule files of a call, the shipped ones and those of the folders, each a name and a text."""
     groups = (_sources([shipped_folder()] if shipped else []), _sources([Path(folder) for folder in folders]))
     own, others = (tuple((s.name, s.text) for s in group) for group in groups)
+    again = next((name for name, _ in others if shipped and Path(name).resolve() in _shipped_files()), None)
+    if again is not None:
+        raise error(f"{again} is a shipped rule file", remedy="leave its folder out, or the shipped rules")
     return own, others
+
+
+@lru_cache(maxsize=1)
+def _shipped_files() -> frozenset[Path]:
+    """The shipped rule files, wherever links lead."""
+    return frozenset(path.resolve() for path in shipped_folder().rglob(f"*{RULES}"))
 
 
 def _telling_foreign(library: Library, own: Sequence[Declaration]) -> Library:

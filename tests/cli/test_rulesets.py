@@ -72,6 +72,22 @@ def test_names_may_not_be_declared_again(tmp_path: Path) -> None:
         load_library([tmp_path])
 
 
+def test_a_file_of_several_folders_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "mine" / "below").mkdir(parents=True)
+    (tmp_path / "mine" / "below" / "mine.rw").write_text(RULE)
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    folders = [tmp_path / "mine", tmp_path / "mine" / ".." / "mine", tmp_path / "mine" / "below", tmp_path / "link"]
+    assert [rule.name for rule in load_library(folders).rules].count("mine") == 1
+
+
+def test_the_shipped_rules_are_not_added_to_themselves() -> None:
+    folder = Path(__file__).parents[2] / "rules"
+    with pytest.raises(GenrwError, match="is a shipped rule file") as raised:
+        load_library([folder / "targets"])
+    assert len(raised.value.diagnostics) == 1
+    assert load_library([folder], shipped=False, examples=False).targets
+
+
 def test_a_file_written_again_is_read_again(tmp_path: Path) -> None:
     """However soon, and with the size and the time of before."""
     path = tmp_path / "mine.rw"
