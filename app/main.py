@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
+from genrw.processes import ready_to_end
 from genrw.terminal import prepare_streams, write_diagnostics
 
 _BAD_INPUT = 2
@@ -22,6 +23,8 @@ def main() -> NoReturn:
     # Looking for cycles takes a tenth of a short command's time and frees nothing that matters to it.
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     status = execute(sys.argv[1:])
+    if status == _INTERRUPTED:
+        ready_to_end()  # Ctrl-C again does not wait for what is left behind.
     # Taking down e-graphs and modules one by one takes longer than lowering a kernel: leave without.
     atexit._run_exitfuncs()
     os._exit(status)

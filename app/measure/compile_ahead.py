@@ -21,6 +21,7 @@ from genrw.engine.lowering.options import Options
 from genrw.measure.cases import BenchCase
 from genrw.measure.counterparts import Counterparts
 from genrw.measure.torch_counterparts import compiled, imported_torch, with_own_results
+from genrw.processes import deaf_to_interrupts, ready_to_end
 from genrw.program import Program
 
 _MOST_PROCESSES = 8
@@ -35,8 +36,9 @@ def compile_ahead(path: Path, cases: Sequence[BenchCase], target: str, device: s
     shares = [list(cases[i::count]) for i in range(count)]
     processes = [context.Process(target=_compile, args=(path, share, target, device), daemon=False) for share in shares]
     until = time.monotonic() + _MOST_SECONDS
-    for process in processes:
-        process.start()
+    with deaf_to_interrupts():
+        for process in processes:
+            process.start()
     for process in processes:
         process.join(max(0.0, until - time.monotonic()))
     late = [process for process in processes if process.is_alive()]
@@ -51,6 +53,7 @@ def compile_ahead(path: Path, cases: Sequence[BenchCase], target: str, device: s
 
 
 def _compile(path: Path, cases: Sequence[BenchCase], target: str, device: str) -> None:
+    ready_to_end()
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = _COMPILER_THREADS
     torch = imported_torch()
     counterparts = Counterparts(path)

@@ -14,7 +14,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -24,8 +24,11 @@ from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.ir.dtypes import numpy_dtype
 from genrw.engine.ir.nodes import Node
 from genrw.measure.cases import BenchCase
+from genrw.processes import deaf_to_interrupts, ready_to_end
 from genrw.program import Program
 from genrw.reference import Reference
+
+_Result = TypeVar("_Result")
 
 _FEW_CASES = 8
 """Up to so many cases, starting processes takes longer than they save."""
@@ -57,7 +60,7 @@ class References:
         """The inputs of a case by its number; those of the next ones are drawn meanwhile."""
         for n in range(number, min(number + 1 + self.processes, len(self.cases))):
             if n not in self.drawn:
-                self.drawn[n] = self.pool.submit(_draw, self.cases[n].source.text, self._place(n), self.seed)
+                self.drawn[n] = self._submit(_draw, self.cases[n].source.text, self._place(n), self.seed)
         self.drawn[number].result()
         return {name: _read(self._place(number) / name, node) for name, node in program.inputs.items()}
 
@@ -65,19 +68,25 @@ class References:
         """What is wrong with the results of a case whose inputs were asked for; None if they are right."""
         for name, array in results.items():
             _write(self._place(number) / _result(name), array)
-        return self.pool.submit(_judge, self.cases[number].source.text, self._place(number))
+        return self._submit(_judge, self.cases[number].source.text, self._place(number))
 
     def drop(self, number: int) -> None:
         """Forget a case's files."""
         for path in self._place(number).glob("*"):
             path.unlink(missing_ok=True)
 
+    def _submit(self, function: Callable[..., _Result], *arguments: object) -> Future[_Result]:
+        with deaf_to_interrupts():  # the pool starts a process where all others are at work
+            return self.pool.submit(function, *arguments)
+
     def _place(self, number: int) -> Path:
         return Path(self.folder.name) / str(number)
 
 
 def _pool(processes: int) -> Executor:
-    return ProcessPoolExecutor(processes, mp_context=get_context("spawn")) if processes else _AtOnce()
+    if not processes:
+        return _AtOnce()
+    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=ready_to_end)
 
 
 def _has_room() -> bool:

@@ -18,6 +18,7 @@ from genrw.engine.verify.surroundings import WAVES
 from genrw.engine.verify.verdict import BOUNDED, OPEN, PROVEN, REFUTED, TRIED, Options, Subject, Verdict, verify
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.rw_tree import MonoidDecl, OpDecl, RuleDecl
+from genrw.processes import deaf_to_interrupts, ready_to_end
 from genrw.terminal import progress, write, write_diagnostics
 from genrw.verifying.kernel_texts import is_made_in_kernels, verify_in_kernels
 from genrw.verifying.operator_texts import has_text, verify_text
@@ -154,7 +155,8 @@ def _begun(request: Request) -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(request, theirs), daemon=True)
-    process.start()
+    with deaf_to_interrupts():
+        process.start()
     theirs.close()
     return _Worker(process, ours)
 
@@ -186,6 +188,7 @@ def _told(worker: _Worker, request: Request) -> Verdict | None:
 
 def _work(request: Request, pipe: Connection) -> None:
     """What a process does: look at the rules that it is told, and send a verdict on each."""
+    ready_to_end()
     library = load_library(request.folders, shipped=request.shipped)
     rules = {_key(subject): subject for subject in _subjects(library)}
     _limit_memory(request.megabytes)

@@ -155,3 +155,31 @@ def test_messages_are_coloured_on_a_terminal(tmp_path: Path) -> None:
     os.close(leader)
     assert "\x1b[" in said
     assert "unknown operator `expp`" in said.replace("\r\n", "\n")
+
+
+def test_processes_of_a_command_print_nothing_when_they_are_interrupted(tmp_path: Path) -> None:
+    """Not while they begin, and not later."""
+    script = tmp_path / "several.py"
+    script.write_text(
+        "import multiprocessing, os, signal, time\n"
+        "from genrw.processes import deaf_to_interrupts, ready_to_end\n"
+        "def work(pipe):\n"
+        "    pipe.send('begun')\n"
+        "    ready_to_end()\n"
+        "    pipe.send('ready')\n"
+        "    time.sleep(60)\n"
+        "if __name__ == '__main__':\n"
+        "    context = multiprocessing.get_context('spawn')\n"
+        "    ours, theirs = context.Pipe()\n"
+        "    process = context.Process(target=work, args=(theirs,))\n"
+        "    with deaf_to_interrupts():\n"
+        "        process.start()\n"
+        "    os.kill(process.pid, signal.SIGINT)\n"
+        "    print(ours.recv(), ours.recv())\n"
+        "    os.kill(process.pid, signal.SIGINT)\n"
+        "    process.join()\n"
+        "    print(process.exitcode == -signal.SIGINT, signal.getsignal(signal.SIGINT) is signal.default_int_handler)\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "begun ready\nTrue True\n"
