@@ -156,7 +156,7 @@ class _Gatherer:
             operators={op.name: op for op in operators if op.decl.family is None},
             families=tuple(op for op in operators if op.decl.family is not None),
             monoids=monoids,
-            targets=targets_of(self._of(TargetDecl), scope, self.problems),
+            targets=targets_of(self._of(TargetDecl), scope, instructions, self.problems),
             instructions=instructions,
             scope=scope,
             classes={},

@@ -38,6 +38,9 @@ _LARGEST = 1024
 _MOST_DIGITS = 16
 _MOST_ELEMENTS = 1 << 16
 
+INSTRUCTION = "instruction"
+"""The function by which expressions ask for an instruction."""
+
 
 @dataclass(frozen=True, eq=False)
 class Instruction:
@@ -172,12 +175,14 @@ def _counted(digits: Iterable[tuple[int, int]]) -> set[int]:
 
 
 def instruction_functions(instructions: Mapping[str, Instruction]) -> dict[str, Function]:
-    """The function by which expressions ask for an instruction."""
+    """That function, for these instructions."""
 
     def find(name: str) -> Instruction:
         if name not in instructions:
             raise Misuse(f"`{name}` is not an instruction")
         return instructions[name]
 
-    known = declare("instruction(name: string) -> any", find, "An instruction that multiplies matrices, by its name.")
+    known = declare(
+        f"{INSTRUCTION}(name: string) -> any", find, "An instruction that multiplies matrices, by its name."
+    )
     return {known.name: known}

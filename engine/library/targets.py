@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from genrw.engine.language.expr_walk import free_names
+from genrw.engine.language.expr_walk import calls, free_names
 from genrw.engine.library.infer import filled
+from genrw.engine.library.instructions import INSTRUCTION
 from genrw.engine.library.library import DEFAULT, ExpressionScope, Target
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Const, Expr
@@ -19,7 +20,10 @@ MARKS = (ABSTRACT, DEFAULT)
 
 
 def targets_of(
-    decls: Mapping[str, TargetDecl], scope: ExpressionScope, problems: list[Diagnostic]
+    decls: Mapping[str, TargetDecl],
+    scope: ExpressionScope,
+    instructions: Collection[str],
+    problems: list[Diagnostic],
 ) -> dict[str, Target]:
     """The targets by name, abstract ones aside. What is wrong with them is added to the problems."""
     targets: dict[str, Target] = {}
@@ -29,7 +33,7 @@ def targets_of(
         problems += [*_base_problems(decl, decls), *_marks(decl, targets)]
         if not is_marked(decl, ABSTRACT):
             target = Target(decl.name, settings(decl.name, values, scope, problems), is_marked(decl, DEFAULT))
-            problems += _unmet(chain, target, scope)
+            problems += _unmet(chain, target, scope, instructions)
             targets[decl.name] = target
     return targets
 
@@ -84,12 +88,19 @@ def _marks(decl: TargetDecl, others: Mapping[str, Target]) -> Iterator[Diagnosti
         yield Diagnostic(f"`{first}` is the target of programs that name none", span, "there is one: remove the line")
 
 
-def _unmet(chain: list[TargetDecl], target: Target, scope: ExpressionScope) -> Iterator[Diagnostic]:
-    """What a target's values do not keep of what it and its bases require. Of a value that it lacks nothing is required."""
+def _unmet(
+    chain: list[TargetDecl], target: Target, scope: ExpressionScope, instructions: Collection[str]
+) -> Iterator[Diagnostic]:
+    """What a target's values do not keep of what it and its bases require. Of a value that it lacks nothing is required, nor
+    of instructions that there are not: these are told of by themselves."""
     for requirement in (r for decl in chain for r in decl.requires):
         asked = free_names(requirement.condition)
         if not asked <= target.values.keys():
             continue
+        if INSTRUCTION in calls(requirement.condition):
+            listed = {part for name in asked for part in _parts(target.values[name])}
+            if any(isinstance(part, str) and part not in instructions for part in listed):
+                continue
         try:
             if scope.compile(requirement.condition)(target.values) is not True:
                 yield _told(chain[0], requirement, asked, target)
@@ -97,18 +108,20 @@ def _unmet(chain: list[TargetDecl], target: Target, scope: ExpressionScope) -> I
             if requirement in chain[0].requires:
                 yield from problem.diagnostics
             else:  # What is asked of all others is right, and the value of another kind.
-                yield _told(chain[0], requirement, asked, target, problem.diagnostics[0].message)
+                yield _told(chain[0], requirement, asked, target)
 
 
-def _told(
-    decl: TargetDecl, requirement: Requirement, asked: Collection[str], target: Target, problem: str | None = None
-) -> Diagnostic:
-    """Told at the first of the target's own values that is asked for, else at its name; with the problem if it cannot be asked."""
+def _told(decl: TargetDecl, requirement: Requirement, asked: Collection[str], target: Target) -> Diagnostic:
+    """Told at the first of the target's own values that is asked for, else at its name."""
     span = next((value.span for name, value in decl.values if name in asked), decl.name_span)
-    shown = problem or ", ".join(f"`{name}` is {shown_value(target.values[name])}" for name in sorted(asked))
+    shown = ", ".join(f"`{name}` is {shown_value(target.values[name])}" for name in sorted(asked))
     remedy = f"`{requirement.condition.span.text}` has to hold"
     message = filled(requirement.message, {name: shown_value(value) for name, value in target.values.items()})
     return Diagnostic(f"{message}, and {shown}", span, remedy)
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else ()
 
 
 def shown_value(value: Any) -> str:

@@ -290,11 +290,6 @@ REFUSED = {
         '["wgmma_m64n64k16_f16"]',
         "in workgroup memory are whole waves",
     ),
-    "an instruction that a requirement cannot ask": (
-        TARGET.format('matrices ["mfma"]'),
-        '["mfma"]',
-        "a wave, or one alone, and `mfma` is not an instruction",
-    ),
     "a device that there is not": (TARGET.format('device "vulkan"'), '"vulkan"', "a device is hip, cuda or host"),
     "a value given twice": (TARGET.format("flat_steps 1\n  flat_steps 2"), "2", "`flat_steps` is given twice"),
     "a base that may be one": (TARGET.format("abstract 3"), "3", "`abstract` is true or false"),
@@ -356,6 +351,16 @@ def test_a_declaration_that_has_no_answer_is_named_where_a_program_meets_it(clau
     assert told.span is not None
     assert told.span.text == "mine"
     assert f"asks it at {tmp_path / 'mine.rw'}:{line}:" in (told.remedy or "")
+
+
+@pytest.mark.parametrize("declared", ["", "instruction mine_mma\n  lanes 0\n"])
+def test_nothing_is_required_of_instructions_that_there_are_not(declared: str, tmp_path: Path) -> None:
+    """What is wrong with them is told by itself."""
+    (tmp_path / "mine.rw").write_text(declared + TARGET.format('matrices ["mine_mma"]'))
+    with pytest.raises(GenrwError) as raised:
+        load_library([tmp_path])
+    assert all("mine_mma" in d.message for d in raised.value.diagnostics)
+    assert not any("one alone" in d.message for d in raised.value.diagnostics)
 
 
 OPERATORS = {
