@@ -1537,6 +1537,22 @@ _GRADIENT_OF_LONE = """
         @return(z)"""
 _FIRST = "u = neg(x)\n        v = neg(y)"
 _LAST = "u = transpose[permutation={0, 3, 1, 2}](x)\n        v = transpose[permutation={0, 3, 1, 2}](y)"
+
+
+def _folds_of_few(count: int) -> str:
+    """Folds of so many elements each, whose results are turned: as many kernels, since no two are of the same shape."""
+    lines = []
+    for rows, op in zip((2048, 2064, 2080, 2096), ("sum", "prod", "max", "min"), strict=True):
+        lines += [
+            f"x_{op} = @param:x_{op} -> half{{{rows}, {count}, 6144}}",
+            f"f_{op} = convert[target_type=float](x_{op})",
+            f"m_{op} = reduce_{op}[axes={{1}}](f_{op})",
+            f"s_{op} = squeeze[axes={{1}}](m_{op})",
+            f"y_{op} = transpose[permutation={{1, 0}}](s_{op})",
+        ]
+    return "\n".join([*lines, "@return(y_sum, y_prod, y_max, y_min)"])
+
+
 _COMPUTED_WINDOWS = """
         x = @param:x -> half{{16, 28, 28, 256}}
         w = @param:w -> half{{256, 3, 3, 256}}
@@ -1571,6 +1587,7 @@ LARGE = {
         y = @param:y -> int8{1024, 4096}
         z = quant_dot(x, y)
         @return(z)""",
+    **{f"folds_of_{count}": _folds_of_few(count) for count in (2, 3, 4)},
     "computed_first": """
         x = @param:x -> float{1024, 1024}
         y = @param:y -> half{1024, 2048}
