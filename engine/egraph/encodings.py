@@ -101,7 +101,7 @@ class Encodings:
         """Rules, and the facts that they ask for."""
         rules = tuple(map(self.origin, rules))
         encoded = [e for rule in rules for e in self._rule(rule, arities, operators)]
-        if any(_uses_ranges(rule) for rule in rules):
+        if any(self.library.of_rule(rule, _uses_ranges) for rule in rules):
             present = [o for o in self.library.operators.values() if o.name in operators]
             encoded += [e for operator in present for e in self._facts_of(operator)]
         return encoded + [self._types_of(piece) for piece in sorted({p for e in encoded for p in e.pieces})]
@@ -184,7 +184,7 @@ def rulesets(arities: Iterable[int]) -> list[str]:
     return [f"{name}{kind}" for name in shared for kind in ("", ASKING)]
 
 
-def _uses_ranges(rule: RuleDecl) -> bool:
+def _uses_ranges(rule: RuleDecl, _: Library) -> bool:
     """Does the rule look at value ranges, so that the stage must derive them?"""
     exprs = [rule.guard, *(b.value for b in rule.with_)]
     exprs += [p.value for p in leaves(rule.right) if isinstance(p, NumberPattern)]

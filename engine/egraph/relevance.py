@@ -5,7 +5,7 @@ An e-graph costs time for every rule declared, matched or not, so a stage declar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from genrw.engine.library.library import Library
 from genrw.engine.library.variants import nodes, pattern_operators
@@ -17,7 +17,7 @@ def relevant_rules(
 ) -> tuple[tuple[RuleDecl, ...], frozenset[str]]:
     """The rules that can match given the operators present, in their order, and all operators that can appear."""
     reachable = set(present)
-    waiting = [(rule, needs, makes) for rule in rules for needs, makes in _directions(rule, library)]
+    waiting = [(rule, needs, makes) for rule in rules for needs, makes in library.of_rule(rule, _directions)]
     found: set[str] = set()
     progress = True
     while progress:
@@ -48,12 +48,11 @@ def awaited_definitions(library: Library) -> frozenset[str]:
     return frozenset(d.name for d in definitions if not beside.get(d.defines or "", set()).isdisjoint(d.stages))
 
 
-def _directions(rule: RuleDecl, library: Library) -> Iterable[tuple[Sequence[frozenset[str]], frozenset[str]]]:
+def _directions(rule: RuleDecl, library: Library) -> Sequence[tuple[Sequence[frozenset[str]], frozenset[str]]]:
     """For each direction, the operators that each node of the left side may be, and those that the right side makes."""
-    sides = _operators(rule.left, rule, library), _operators(rule.right, rule, library)
-    yield sides[0], frozenset().union(*sides[1])
-    if rule.both_ways:
-        yield sides[1], frozenset().union(*sides[0])
+    left, right = _operators(rule.left, rule, library), _operators(rule.right, rule, library)
+    forwards = left, frozenset().union(*right)
+    return [forwards, (right, frozenset().union(*left))] if rule.both_ways else [forwards]
 
 
 def built_operators(rule: RuleDecl, key: str, library: Library) -> frozenset[str]:

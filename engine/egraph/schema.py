@@ -9,8 +9,8 @@ from genrw.engine.egraph.bindings import egg
 from genrw.engine.egraph.encode import Encoded, answer_table, demand_table
 from genrw.engine.egraph.encodings import rulesets
 
-_DEAD_FOR_EACH = 1
-"""How many rules may be left aside for each that runs: copying an e-graph takes time for all of them."""
+_MORE_FOR_EACH = 1
+"""How many rules an e-graph may have beside each that is needed: copying it takes time for all of them."""
 
 
 class Declared:
@@ -19,20 +19,21 @@ class Declared:
     Rules that are `apart` have a ruleset each, so that an e-graph goes on without some; the others share one.
     """
 
-    def __init__(self, arities: frozenset[int], apart: bool) -> None:
+    def __init__(self, apart: bool) -> None:
         """`arities` are the numbers of operands for which there are tables; the other `tables` go by name, with the numbers
         of their columns."""
-        self.arities, self.apart = arities, apart
+        self.apart = apart
+        self.arities: frozenset[int] = frozenset()
         self.classes: set[str] = set()
         self.named = False
         self.tables: dict[str, int] = {}
         self._rules: dict[Encoded, dict[str, str]] = {}
         self._generation = 0
 
-    def serves(self, encoded: Sequence[Encoded], arities: frozenset[int]) -> bool:
-        """Can rules be added to what there is, with few left aside?"""
+    def serves(self, encoded: Sequence[Encoded]) -> bool:
+        """Can rules be added to what there is, with few others?"""
         total = len(self._rules.keys() | set(encoded))
-        return self.apart and arities <= self.arities and total <= (1 + _DEAD_FOR_EACH) * len(encoded)
+        return bool(self._rules) and total <= (1 + _MORE_FOR_EACH) * len(encoded)
 
     def more(self, encoded: Sequence[Encoded], sp: Any) -> list[Any]:
         """The commands that add what is missing; from now on these rules run and no others."""
@@ -62,11 +63,12 @@ class Declared:
         return [*(egg.AddRuleset(sp, name) for name in alone.values()), *moved]
 
     def _relations(self, encoded: Sequence[Encoded], sp: Any) -> list[Any]:
-        """The tables of questions, answers and operands' types that rules need and that are not there yet."""
+        """The tables of questions, answers, operands' types and records that rules need and that are not there yet."""
         asking = [e for e in encoded if e.answer is not None]
         wanted = {demand_table(e.inputs): ["i64"] * (1 + e.inputs) for e in asking}
         wanted |= {answer_table(e.inputs, e.outputs): ["i64"] * (1 + e.inputs + e.outputs) for e in asking}
         wanted |= {piece.table: piece.sorts for e in asking for piece in e.pieces}
+        wanted |= {e.recorded.table: list(e.recorded.sorts) for e in encoded if e.recorded is not None}
         missing = sorted(wanted.keys() - self.tables.keys())
         self.tables.update((name, len(wanted[name])) for name in missing)
         return [egg.Relation(sp, name, wanted[name]) for name in missing]

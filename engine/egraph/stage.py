@@ -200,7 +200,7 @@ class StageEngine:
         self.watched = self.encodings.watched
         self.encoded: dict[int, Encoded] = {}
         self.keys: dict[int, str] = {}
-        self.declared = Declared(frozenset(), False)
+        self.declared = Declared(False)
         self.graph: Any = None
         self.folder = ""
         self._folder: _Folder | None = None
@@ -225,24 +225,35 @@ class StageEngine:
 
     # ---- declarations
 
+    def grow(self, rules: Iterable[RuleDecl], operators: frozenset[str]) -> None:
+        """Have more rules, on terms of more operators, from the next run on."""
+        self.rules, self.operators = tuple(rules), self.operators | operators
+        self._served.clear()
+
     def _declare(self, needed: Needed) -> None:
-        """An e-graph with all that is needed."""
-        encoded, arities = needed.encoded, needed.arities
+        """An e-graph with all that is needed: the one that there is, with more, if it has few other rules."""
+        encoded = needed.encoded
+        outdated, self._outdated = self._outdated, None
+        if self.declared.serves(encoded):
+            encoded = tuple(dict.fromkeys((*self.encoded.values(), *encoded)))
+            if self._pushed:
+                self._pop()
+        elif outdated is not None and outdated.declared.apart and outdated.declared.serves(encoded):
+            self._take_over(outdated)
+        else:
+            self._begin()
         self.encoded = {e.number: e for e in encoded}
         own = {e.key for e in encoded}
         self.keys = {number: key for number, key in self.encodings.keys.items() if key in own}
         self.demand_sizes = sorted({e.inputs for e in encoded if e.answer})
-        outdated, self._outdated = self._outdated, None
-        if outdated is not None and outdated.declared.serves(encoded, arities):
-            self._take_over(outdated)
-        else:
-            self._begin(arities, encoded)
         try:
+            self._run(*self._tables(needed.arities - self.arities))
+            self.declared.arities |= needed.arities
             self._run(*self.declared.more(encoded, self.encodings.spans(NOWHERE)))
             self._run(*self._rows(self._members()))
         except BaseException:
             # Nobody knows what the e-graph has now.
-            self.declared = Declared(frozenset(), False)
+            self.declared = Declared(False)
             raise
 
     def _take_over(self, outdated: StageEngine) -> None:
@@ -250,50 +261,50 @@ class StageEngine:
         if outdated._pushed:
             outdated._pop()
         self._folder, self.folder, self.graph = outdated._folder, outdated.folder, outdated.graph
-        self.declared, outdated.declared = outdated.declared, Declared(frozenset(), False)
+        self.declared, outdated.declared = outdated.declared, Declared(False)
         outdated._served.clear()
         self._pushed = self._used = self._clears = False
 
-    def _begin(self, arities: frozenset[int], encoded: Sequence[Encoded]) -> None:
+    def _begin(self) -> None:
         """A fresh e-graph."""
         self._pushed = self._used = self._clears = False
         self._folder = _Folder()
         self.folder = self._folder.name
         self.graph = egg.EGraph(fact_directory=self.folder)
-        self.declared = Declared(arities, self.encodings.edited)
-        self._run(*self._tables(encoded))
+        self.declared = Declared(self.encodings.edited)
+        self._run(*self._common_tables())
 
-    def _tables(self, encoded: Sequence[Encoded]) -> list[Any]:
+    def _common_tables(self) -> list[Any]:
+        """The tables of terms of any number of operands."""
         sp = self.encodings.spans(NOWHERE)
-        arities = sorted(self.arities)
         old, new = egg.Var(sp, "old"), egg.Var(sp, "new")
-        variants_ = [egg.Variant(sp, constructor(k), ["String", "i64", *["T"] * k]) for k in arities]
         commands: list[Any] = [
-            egg.Datatype(sp, "T", [*variants_, egg.Variant(sp, "Num", ["i64"])]),
+            egg.Datatype(sp, "T", [egg.Variant(sp, "Num", ["i64"])]),
             egg.FunctionCommand(sp, "node", egg.Schema(["i64"], "T"), None),
             egg.FunctionCommand(sp, "operator", egg.Schema(["i64"], "String"), None),
             egg.Relation(sp, "member", ["String", "String", "i64"]),
             egg.Relation(sp, "why", ["T", "i64"]),
             egg.Relation(sp, "numbers", ["i64", "i64"]),
             *(egg.Relation(sp, name, ["i64", "i64"]) for name in (ACTIVE, FIRED) if self.watched),
-            *(egg.Relation(sp, e.recorded.table, list(e.recorded.sorts)) for e in encoded if e.recorded is not None),
             egg.AddRuleset(sp, _LOAD),
-            *(egg.AddRuleset(sp, n) for n in rulesets(arities)),
+            *(egg.AddRuleset(sp, n) for n in rulesets([0])),
         ]
         for name, merge in _MERGES.items():
             commands.append(egg.FunctionCommand(sp, name, egg.Schema(["T"], "i64"), egg.Call(sp, merge, [old, new])))
-        commands += self._load_rules(sp, arities) + _number_facts(sp) + _numbers_alone(sp, arities)
-        return [*commands, _either_order(sp), _one_operand(sp)]
+        return [*commands, _load_numbers(sp), *_number_facts(sp)]
 
-    def _load_rules(self, sp: Any, arities: Iterable[int]) -> list[Any]:
-        commands: list[Any] = []
-        for k in sorted(k for k in arities if k <= NARROW):
-            commands.append(egg.Relation(sp, f"program{k}", ["i64", "String", *["i64"] * (1 + len(_LOADED_FACTS) + k)]))
-            commands.append(self._load_rule(sp, k))
-        i, n = egg.Var(sp, "i"), egg.Var(sp, "n")
-        fact = egg.Fact(egg.Call(sp, "numbers", [i, n]))
-        head = egg.Set(sp, "node", [i], egg.Call(sp, "Num", [n]))
-        commands.append(egg.RuleCommand(egg.Rule(sp, [head], [fact], "load numbers", _LOAD)))
+    def _tables(self, arities: Collection[int]) -> list[Any]:
+        """The tables of terms of some numbers of operands, and the rules that all stages have for them."""
+        sp = self.encodings.spans(NOWHERE)
+        commands: list[Any] = [egg.AddRuleset(sp, n) for n in rulesets(arities) if n not in rulesets([0])]
+        for k in sorted(arities):
+            schema = egg.Schema(["String", "i64", *["T"] * k], "T")
+            commands.append(egg.Constructor(sp, constructor(k), schema, None, False))
+            commands.append(_numbers_alone(sp, k))
+            if k <= NARROW:
+                columns = ["i64", "String", *["i64"] * (1 + len(_LOADED_FACTS) + k)]
+                commands += [egg.Relation(sp, f"program{k}", columns), self._load_rule(sp, k)]
+            commands += [special(sp) for special in _OF_ARITY.get(k, ())]
         return commands
 
     def _load_rule(self, sp: Any, arity: int) -> Any:
@@ -761,6 +772,14 @@ def _number_nodes(modules: Sequence[Module]) -> dict[int, int]:
     return ids
 
 
+def _load_numbers(sp: Any) -> Any:
+    """numbers(id, n) makes the term."""
+    i, n = egg.Var(sp, "i"), egg.Var(sp, "n")
+    fact = egg.Fact(egg.Call(sp, "numbers", [i, n]))
+    head = egg.Set(sp, "node", [i], egg.Call(sp, "Num", [n]))
+    return egg.RuleCommand(egg.Rule(sp, [head], [fact], "load numbers", _LOAD))
+
+
 def _number_facts(sp: Any) -> list[Any]:
     """Range and divisibility of index constants; 0 is divisible by every power of two."""
     n, e, zero = egg.Var(sp, "n"), egg.Var(sp, "e"), egg.Lit(sp, egg.Int(0))
@@ -777,22 +796,17 @@ def _number_facts(sp: Any) -> list[Any]:
     ]
 
 
-def _numbers_alone(sp: Any, arities: Iterable[int]) -> list[Any]:
+def _numbers_alone(sp: Any, arity: int) -> Any:
     """What is known to be a number needs no other form. The kernels of a batch share their numbers, so any form kept
     there would be found by the rules of all of them."""
     e, op, a, n = (egg.Var(sp, name) for name in ("e", "op", "a", "n"))
-    commands: list[Any] = []
-    for arity in arities:
-        operands = [op, a, *(egg.Var(sp, f"x{i}") for i in range(arity))]
-        body = [
-            egg.Eq(sp, e, egg.Call(sp, constructor(arity), operands)),
-            egg.Eq(sp, e, egg.Call(sp, "Num", [n])),
-        ]
-        head = [egg.Change(sp, egg.Subsume(), constructor(arity), operands)]
-        commands.append(
-            egg.RuleCommand(egg.Rule(sp, head, body, f"numbers stand alone {arity}", for_arity(RULES, arity)))
-        )
-    return commands
+    operands = [op, a, *(egg.Var(sp, f"x{i}") for i in range(arity))]
+    body = [
+        egg.Eq(sp, e, egg.Call(sp, constructor(arity), operands)),
+        egg.Eq(sp, e, egg.Call(sp, "Num", [n])),
+    ]
+    head = [egg.Change(sp, egg.Subsume(), constructor(arity), operands)]
+    return egg.RuleCommand(egg.Rule(sp, head, body, f"numbers stand alone {arity}", for_arity(RULES, arity)))
 
 
 def _either_order(sp: Any) -> Any:
@@ -817,3 +831,7 @@ def _one_operand(sp: Any) -> Any:
         egg.Fact(egg.Call(sp, "member", [egg.Lit(sp, egg.String(_INJECTIVE)), op, number])),
     ]
     return egg.RuleCommand(egg.Rule(sp, [egg.Union(sp, x, y)], body, "one operand", RULES))
+
+
+_OF_ARITY = {1: (_one_operand,), 2: (_either_order,)}
+"""The rules that all stages have for terms of a number of operands, beside those for any number."""

@@ -72,7 +72,7 @@ def program_arities(modules: Iterable[Module], library: Library) -> Arities:
 
 def term_arities(library: Library, rules: Iterable[RuleDecl], present: Arities) -> Arities:
     """The numbers of operands that terms can have where rules act on programs that have those `present`."""
-    makers = [_Maker.of(rule, left, right, library) for rule in rules for _, left, right in directions(rule)]
+    makers = [maker for rule in rules for maker in library.of_rule(rule, _makers)]
     found = {name: set(counts) | _shared(name, counts, library) for name, counts in present.found.items()}
     most = _most(makers, found)
     size = -1
@@ -91,23 +91,38 @@ def rest_counts(
 
     `arities` are the numbers of operands that terms have, `operators` those that can appear.
     """
-    found = []
-    for _, left, _ in directions(rule):
+    rests = library.of_rule(rule, _rests)
+    return tuple((0,) if rest is None else rest.counts(library, arities, operators) for rest in rests)
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """What the rest variable of a left side is an operand of: which operators, beside how many other operands, and
+    whether a class names them."""
+
+    owners: frozenset[str]
+    beside: int
+    is_class: bool
+
+    @classmethod
+    def of(cls, left: Pattern, rule: RuleDecl, library: Library) -> _Rest | None:
+        """Of a left side; None if it has no rest variable."""
         rest = rest_name(left)
-        found.append((0,) if rest is None else tuple(_rest_counts(left, rest, rule, library, arities, operators)))
-    return tuple(found)
+        if rest is None:
+            return None
+        owner = rest_owner(left, rest)
+        is_class = any(b.name == owner.op and isinstance(b.value, Name) for b in rule.for_)
+        return cls(pattern_operators(owner, rule, library), len(owner.operands) - 1, is_class)
+
+    def counts(self, library: Library, arities: Arities, operators: frozenset[str]) -> tuple[int, ...]:
+        """How many operands it can stand for: what its operators take."""
+        counts = arities.all(library, self.owners & operators if self.is_class else self.owners)
+        return tuple(sorted(n - self.beside for n in counts if n - self.beside >= self.is_class))
 
 
-def _rest_counts(
-    left: Pattern, rest: str, rule: RuleDecl, library: Library, arities: Arities, operators: frozenset[str]
-) -> list[int]:
-    """How many operands a rest variable can stand for: what the operators that it is an operand of take."""
-    owner = rest_owner(left, rest)
-    others = len(owner.operands) - 1
-    is_class = any(b.name == owner.op and isinstance(b.value, Name) for b in rule.for_)
-    names = pattern_operators(owner, rule, library)
-    counts = arities.all(library, names & operators if is_class else names)
-    return sorted(n - others for n in counts if n - others >= is_class)
+def _rests(rule: RuleDecl, library: Library) -> list[_Rest | None]:
+    """The rest variable of each direction of a rule."""
+    return [_Rest.of(left, rule, library) for _, left, _ in directions(rule)]
 
 
 def _shared(name: str, counts: Iterable[int], library: Library) -> set[int]:
@@ -116,6 +131,11 @@ def _shared(name: str, counts: Iterable[int], library: Library) -> set[int]:
     least = len(operator.fixed) if operator is not None else 0
     few = [n for n in counts if n <= NARROW]
     return set(range(least, max(_SHARED, _power_of_two(max(few))) + 1)) if few else set()
+
+
+def _makers(rule: RuleDecl, library: Library) -> list[_Maker]:
+    """What each direction of a rule says of numbers of operands."""
+    return [_Maker.of(rule, left, right, library) for _, left, right in directions(rule)]
 
 
 @dataclass(frozen=True)

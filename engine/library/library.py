@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 from genrw.engine.ir.dtypes import same_value
 from genrw.engine.ir.nodes import Node
@@ -35,6 +35,8 @@ from genrw.grammar.rw_tree import (
     RuleFile,
 )
 from genrw.grammar.source import Span
+
+_Made = TypeVar("_Made")
 
 ROLES = {
     "pointwise": "computes each element from the operands' elements at the same index",
@@ -350,6 +352,7 @@ class Library(OfOneProcess):
     foreign: frozenset[str] = frozenset()
     foreign_rules: frozenset[str] = frozenset()
     _found: dict[str, tuple[Operator, str | None] | None] = field(default_factory=dict, repr=False)
+    _of_rules: dict[Any, tuple[RuleDecl, Any]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def written_rules(self) -> tuple[RuleDecl, ...]:
@@ -369,6 +372,15 @@ class Library(OfOneProcess):
         if name not in self._found:
             self._found[name] = self._find(name)
         return self._found[name]
+
+    def of_rule(self, rule: RuleDecl, make: Callable[[RuleDecl, Library], _Made]) -> _Made:
+        """What a function makes of a rule and this library, made once."""
+        # The rule is kept, so that no other one gets its identity.
+        key = make, id(rule)
+        if key not in self._of_rules:
+            self._of_rules[key] = rule, make(rule, self)
+        made: _Made = self._of_rules[key][1]
+        return made
 
     def _find(self, name: str) -> tuple[Operator, str | None] | None:
         if name in self.operators:

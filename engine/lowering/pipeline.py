@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from genrw.engine.egraph.encode import Encoded
 from genrw.engine.egraph.encodings import Encodings
 from genrw.engine.egraph.extract import Extractor, written_nodes
-from genrw.engine.egraph.relevance import relevant_rules
 from genrw.engine.egraph.stage import EGraphSnapshot, StageEngine
 from genrw.engine.fusion.compute_locations import OperandLocations, Places
 from genrw.engine.fusion.stage import Fused, fuse
 from genrw.engine.ir.nodes import Module, Node, Unit, unshared, walk
 from genrw.engine.ir.structure import nameless_key, structure_key, unit_key
 from genrw.engine.language.expr_walk import did_you_mean
-from genrw.engine.library.arities import Arities, program_arities, term_arities
 from genrw.engine.library.library import Library
 from genrw.engine.lowering.alternatives import Alternatives
+from genrw.engine.lowering.engines import Engines
 from genrw.engine.lowering.garbage import uncollected
 from genrw.engine.lowering.options import DEFAULT_POLICY, Options
 from genrw.engine.lowering.schedules import RatedKernel, own_options, rated_kernel, scheduled
@@ -30,12 +28,6 @@ from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.moved import told_again
 from genrw.grammar.rw_tree import RuleDecl
 
-_ENGINES_KEPT = 64
-_SPARE = 1.25
-"""An engine serves programs of the same stage that need less than it has, if it has no more than so many times as much: rules
-that never match cost little, an e-graph that is made anew a tenth of a second."""
-_EngineKey = tuple[str, frozenset[int], tuple[Encoded, ...]]
-_Asked = tuple[str, bool, frozenset[str] | None, frozenset[str], Hashable]
 _LOWERED_KEPT = 1024
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
@@ -75,8 +67,7 @@ class Pipeline:
         self.library = library
         encodings = before._encodings if before is not None else None
         self._encodings: Encodings = Encodings(library, watched, recorded, encodings)
-        self._engines: dict[_EngineKey, StageEngine] = {}
-        self._engine_keys: dict[_Asked, _EngineKey] = {}
+        self._engines = Engines(library, self._encodings)
         self._lowered: dict[Any, tuple[Unit, Trace]] = {}
         self._staged: dict[Any, tuple[Unit, Trace]] = {}
         self._lowered_kernels: dict[Any, tuple[Module, Trace]] = {}
@@ -92,8 +83,7 @@ class Pipeline:
         if before.library.fusing_stage != self.library.fusing_stage:
             return
         same = {stage for stage in self.stages if self._same_rules(before, stage)}
-        self._engines = before._engines
-        self._engine_keys = {asked: key for asked, key in before._engine_keys.items() if asked[0] in same}
+        self._engines.take_over(before._engines, same)
         self._staged = {key: found for key, found in before._staged.items() if key[0] in same}
         self._lowered_kernels = {key: found for key, found in before._lowered_kernels.items() if key[0] in same}
         if self.library.fusing_stage in same:
@@ -113,66 +103,13 @@ class Pipeline:
     def engine(
         self, stage: str, strict: bool, modules: Sequence[Module], *, alternatives: frozenset[str] | None = None
     ) -> StageEngine:
-        """The engine of a stage for modules, with those rules that are `alternatives`, None for all; the ones used last are
-        kept, and serve all programs of the same rules."""
-        operators = frozenset(node.op for module in modules for node in module.nodes)
-        present = program_arities(modules, self.library)
-        asked = (stage, strict, alternatives, operators, present.key)
-        key = self._engine_keys.get(asked)
-        engine = self._engines.pop(key, None) if key is not None else None
-        if key is None or engine is None:
-            possible = self.rules(stage, strict, alternatives)
-            key, rules, reachable = self._needed(possible, stage, operators, present)
-            key = self._serving(key, possible)
-            self._engine_keys[asked] = key
-            engine = self._engines.pop(key, None) or self._made_engine(key, rules, reachable)
-        self._engines[key] = engine
-        while len(self._engines) > _ENGINES_KEPT:
-            del self._engines[next(iter(self._engines))]
-        return engine
+        """The engine of a stage for modules, with those rules that are `alternatives`, None for all."""
+        asked = stage, strict, alternatives
+        return self._engines.engine(asked, self.rules(*asked), modules)
 
     def prepare(self) -> None:
         """Clear away what the last programs left in the engines: to be called when there is time."""
-        for engine in self._engines.values():
-            engine.prepare()
-
-    def _needed(
-        self, possible: tuple[RuleDecl, ...], stage: str, operators: frozenset[str], present: Arities
-    ) -> tuple[_EngineKey, list[RuleDecl], frozenset[str]]:
-        """What tells an engine apart, its encoded rules above all; these rules, and the operators that can appear."""
-        rules, reachable = relevant_rules(self.library, possible, operators)
-        needed = self._encodings.needed(rules, reachable, term_arities(self.library, rules, present))
-        return (stage, needed.arities, needed.encoded), [self._encodings.origin(rule) for rule in rules], reachable
-
-    def _serving(self, key: _EngineKey, possible: Sequence[RuleDecl]) -> _EngineKey:
-        """The engine, of those that there are, that has what one with this key would have, and least besides; this key, if there
-        is none. It has no rules but `possible` ones."""
-        stage, arities, encoded = key
-        if key in self._engines or not encoded:
-            return key
-        allowed, wanted = {id(self._encodings.origin(rule)) for rule in possible}, set(encoded)
-
-        def serves(other: _EngineKey, engine: StageEngine) -> bool:
-            few = other[0] == stage and len(other[2]) <= _SPARE * len(encoded)
-            return (
-                few and other[1] >= arities and wanted.issubset(other[2]) and allowed.issuperset(map(id, engine.rules))
-            )
-
-        found = [other for other, engine in self._engines.items() if serves(other, engine)]
-        return min(found, key=lambda other: len(other[2]), default=key)
-
-    def _made_engine(self, key: _EngineKey, rules: Sequence[RuleDecl], reachable: frozenset[str]) -> StageEngine:
-        found = self._outdated(key)
-        outdated = self._engines.pop(found) if found is not None else None
-        return StageEngine(self.library, key[0], rules, reachable, encodings=self._encodings, outdated=outdated)
-
-    def _outdated(self, key: _EngineKey) -> _EngineKey | None:
-        """The engine of a stage that has most in common with a new one, of those with rules that have been edited."""
-        if not self._encodings.edited:
-            return None
-        current, wanted = self._encodings.current(), set(key[2])
-        found = [k for k in self._engines if k[0] == key[0] and not current.issuperset(k[2])]
-        return max(found, key=lambda k: len(wanted.intersection(k[2])), default=None)
+        self._engines.prepare()
 
     def rules(self, stage: str, strict: bool, alternatives: frozenset[str] | None = None) -> tuple[RuleDecl, ...]:
         """The rules that run at a stage; of those that are alternatives the given ones, None for all."""

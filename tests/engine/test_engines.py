@@ -28,23 +28,43 @@ def test_programs_of_the_same_rules_share_an_engine(library: Library) -> None:
     pipeline = Pipeline(library)
     first, second = (engine(pipeline, "schedule", UNARY.format(name)) for name in ("exp", "neg"))
     assert first is second
-    third, fourth = (engine(pipeline, "simplify", UNARY.format(call)) for call in ("exp", "reduce_mean[axes={1}]"))
-    assert third is not fourth
 
 
 BOTH = "x = @param:x -> half{4, 5}\na = reverse[axes={1}](x)\ns = reduce_sum[axes={1}](x)\n@return(a, s)\n"
+TURNED = "x = @param:x -> half{4, 5}\na = transpose[permutation={1, 0}](x)\nb = concat[axis=0](a, a)\ns = reduce_sum[axes={1}](b)\n@return(s)\n"
 ONE = "x = @param:x -> half{4, 5}\ns = reduce_sum[axes={1}](x)\n@return(s)\n"
 
 
-def test_a_program_that_needs_little_less_shares_an_engine(library: Library) -> None:
-    """What is there serves it; what is not there is made."""
+def found(made: StageEngine, text: str) -> set[tuple[str, ...]]:
+    """The operators of each class that an engine makes of a program."""
+    graph = made.run(load(text, WAVE64, made.library).modules, [{}])
+    return {tuple(sorted(node.op for node in nodes)) for nodes in graph.classes.values()}
+
+
+@pytest.mark.parametrize("texts", [(BOTH, ONE), (ONE, BOTH)])
+def test_programs_that_need_nearly_the_same_share_an_engine(texts: tuple[str, str], library: Library) -> None:
+    """It is given what is missing, whatever it ran before, and makes of each what an engine of its own does."""
     pipeline = Pipeline(library)
-    assert engine(pipeline, "simplify", ONE) is engine(Pipeline(library, before=pipeline), "simplify", ONE)
-    more, less = engine(pipeline, "simplify", BOTH), engine(pipeline, "simplify", ONE)
-    assert more is not less, "the engine that was made for it is there"
+    made = [engine(pipeline, "simplify", texts[0])]
+    graphs = [found(made[0], texts[0])]
+    made.append(engine(pipeline, "simplify", texts[1]))
+    graphs += [found(made[1], text) for text in (texts[1], texts[0])]
+    alone = [found(engine(Pipeline(library), "simplify", text), text) for text in texts]
+    assert made[0] is made[1] is engine(Pipeline(library, before=pipeline), "simplify", texts[0])
+    assert graphs == [*alone, alone[0]]
+    assert len(made[0].rules) == len({rule.name for rule in made[0].rules})
+
+
+def test_an_engine_has_few_rules_beside_those_that_a_program_needs(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither one that serves as it is nor one that grows: not even for the program that it was made for."""
+    monkeypatch.setattr("genrw.engine.lowering.engines._ALWAYS_SPARE", 0)
     pipeline = Pipeline(library)
-    more, less = engine(pipeline, "simplify", BOTH), engine(pipeline, "simplify", ONE)
-    assert more is less
+    small, large = (engine(pipeline, "fuse", text) for text in (ONE, TURNED))
+    assert 0 < len(small.rules) < len(large.rules)
+    assert small is not large
+    assert engine(pipeline, "fuse", ONE) is small
 
 
 def test_strict_programs_share_no_engine_with_rules_that_round(library: Library) -> None:
