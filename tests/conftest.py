@@ -47,20 +47,30 @@ def _keep_in(folder: Path) -> None:
 
 
 _BATCH = re.compile(r"@(\w+)")
-_WHOLE = ("onnx/test_nodes.py", "codegen/test_hip_bindings.py")
-"""Files all of whose tests share what takes long to make."""
+_LONGEST = (
+    "rules/test_coverage.py",
+    "contractions/test_tiles.py",
+    "contractions/test_attention.py",
+    "verify/test_extents.py",
+    "pipeline/test_turned.py",
+    "pipeline/test_split.py",
+)
+"""The files that take longest, with no batches."""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give each worker whole batches of tests, other tests one by one."""
+    """Give each worker whole batches of tests, or else whole files: the tests of one share rules, engines and programs. They
+    come in the order of the tests."""
     from xdist.scheduler import LoadScopeScheduling
+
+    config.option.loadscopereorder = False
 
     class Batches(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             path, _, name = nodeid.partition("::")
             batch = _BATCH.search(name)
-            return path if path.endswith(_WHOLE) else f"{path}@{batch[1]}" if batch else nodeid
+            return f"{path}@{batch[1]}" if batch else path
 
     return Batches(config, log)
 
@@ -68,7 +78,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that take long come first, so that no worker has one left when the others are done."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    items.sort(key=lambda item: (not item.path.as_posix().endswith(_LONGEST), item.get_closest_marker("slow") is None))
 
 
 @pytest.hookimpl(trylast=True)
