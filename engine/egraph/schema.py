@@ -33,7 +33,7 @@ class Declared:
     def serves(self, encoded: Sequence[Encoded]) -> bool:
         """Can rules be added to what there is, with few others?"""
         total = len(self._rules.keys() | set(encoded))
-        return bool(self._rules) and total <= (1 + _MORE_FOR_EACH) * len(encoded)
+        return bool(self.arities) and total <= (1 + _MORE_FOR_EACH) * len(encoded)
 
     def more(self, encoded: Sequence[Encoded], sp: Any) -> list[Any]:
         """The commands that add what is missing; from now on these rules run and no others."""

@@ -16,7 +16,8 @@ from genrw.engine.library.arities import Arities, program_arities, term_arities
 from genrw.engine.library.library import Library
 from genrw.grammar.rw_tree import RuleDecl
 
-_KEPT = 64
+_KEPT = 32
+"""Each takes 10 to 30 MB."""
 _SPARE, _ALWAYS_SPARE = 1.25, 64
 """An engine has no more than so many times as many encoded rules as any of its programs needs, and some: rules that never
 match cost little, an e-graph that is made anew a tenth of a second."""
@@ -49,7 +50,8 @@ class _Held:
     def may_serve(self, needed: _Needed, encodings: Encodings) -> bool:
         """Is it of the same stage, may all its rules and those that are needed run in all its programs, and are they few?
         It takes no rules that were encoded for another library: it may have the same ones from another place."""
-        if needed.stage != self.engine.stage or not needed.encoded or not self.encoded:
+        # What needs no rules runs none.
+        if needed.stage != self.engine.stage or bool(needed.encoded) != bool(self.encoded):
             return False
         most = _SPARE * min(self.least, len(needed.encoded)) + _ALWAYS_SPARE
         return (

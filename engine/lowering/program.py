@@ -24,7 +24,7 @@ from genrw.grammar.diagnostics import error
 from genrw.grammar.gen import parse_gen
 from genrw.grammar.source import Source
 
-_PIPELINES_KEPT = 8
+_PIPELINES_KEPT = 4
 
 watchers: list[Callable[[StagedProgram], None]] = []
 """Who is told of each program before it is lowered."""
