@@ -1539,6 +1539,13 @@ _FIRST = "u = neg(x)\n        v = neg(y)"
 _LAST = "u = transpose[permutation={0, 3, 1, 2}](x)\n        v = transpose[permutation={0, 3, 1, 2}](y)"
 
 
+def _squares_of_row(n: int) -> str:
+    return f"""
+        x = @param:x -> float{{2, {n}}}
+        s = reduce_squares[axes={{1}}](x)
+        @return(s)"""
+
+
 def _folds_of_few(count: int) -> str:
     """Folds of so many elements each, whose results are turned: as many kernels, since no two are of the same shape."""
     lines = []
@@ -1588,6 +1595,7 @@ LARGE = {
         z = quant_dot(x, y)
         @return(z)""",
     **{f"folds_of_{count}": _folds_of_few(count) for count in (2, 3, 4)},
+    "squares_of_long_parts_that_end_early": _squares_of_row(35000003),
     "computed_first": """
         x = @param:x -> float{1024, 1024}
         y = @param:y -> half{1024, 2048}
@@ -1687,13 +1695,6 @@ _WEIGHTS = "x = @param:x -> {t}{{2, {m}, 7, {k}}}\nw = @param:w -> {t}{{2, {m}, 
 _BATCHES = "x = @param:x -> {t}{{3, {m}, {k}}}\nw = @param:w -> {t}{{{k}, {n}}}\nz = dot(x, w)\n@return(z)"
 
 
-def _squares_of_row(n: int) -> str:
-    return f"""
-        x = @param:x -> float{{2, {n}}}
-        s = reduce_squares[axes={{1}}](x)
-        @return(s)"""
-
-
 def _of_tiles(
     text: str, lengths: tuple[int, int, int], t: str, target: str, **pins: object
 ) -> tuple[str, str, dict[str, object]]:
@@ -1763,8 +1764,7 @@ PINNED: dict[str, tuple[str, str, dict[str, object]]] = {
     "images of whole channels by AMD": _of_tiles(_IMAGES, (9, 64, 72), "half", "gfx942"),
     "tiles of batches": _of_tiles(_BATCHES, (64, 72, 64), "float", "gfx942"),
     "squares of parts in steps": (_squares_of_row(310528), "sm_90", {"block_size": 64}),
-    "squares of parts that end early": (_squares_of_row(310529), "sm_90", {"block_size": 256}),
-    "squares of parts that end early, in steps": (_squares_of_row(310529), "sm_90", {"block_size": 64}),
+    "squares of parts that end early": (_squares_of_row(310529), "sm_90", {"block_size": 1024}),
     "squares of whole parts that end early": (_squares_of_row(320001), "sm_90", {"block_size": 256}),
     "squares of whole parts that end early, in steps": (_squares_of_row(320001), "sm_90", {"block_size": 64}),
     "misaligned rows in steps": (
