@@ -96,6 +96,7 @@ class _Program:
 
     def _fill(self, c: _Candidate, values: Sequence[int]) -> None:
         elements = self.graph.counts(c.space, c.first)[0]
+        users: dict[Need, list[int]] = {}
         for output in values:
             homes = self.graph.homes(output, c.space, elements)
             if not homes:
@@ -104,7 +105,9 @@ class _Program:
             self._row(0, (1, c.used), (-1, variable))
             need = (output, homes[0])
             self._reach(c, need)
+            users.setdefault(need, []).append(variable)
             self._row(0, *((1, v) for v in self._ways(c, need, output)), (-1, variable))
+        self._make_for_some(c, users)
         folds = [v for (i, _), v in c.made.items() if i in self.graph.fold_space]
         if c.space != FLAT:
             self._row(0, *((1, v) for v in folds), (-1, c.used))
@@ -112,6 +115,14 @@ class _Program:
             self._keep_products_apart(c, elements)
         self._keep_apart(c)
         self._times(c)
+
+    def _make_for_some(self, c: _Candidate, users: dict[Need, list[int]]) -> None:
+        """What is made is stored, or something is made of it: a fold for nothing is none."""
+        for need, variable in c.made.items():
+            for below in self.graph.below(c.space, *need) or ():
+                users.setdefault(below, []).append(variable)
+        for need, variable in c.made.items():
+            self._row(0, *((1, v) for v in users.get(need, ())), (-1, variable))
 
     def _keep_apart(self, c: _Candidate) -> None:
         """What others load is made by a kernel that stores it, and nothing else."""

@@ -180,6 +180,10 @@ def test_processes_of_a_command_print_nothing_when_they_are_interrupted(tmp_path
         "    process.join()\n"
         "    print(process.exitcode == -signal.SIGINT, signal.getsignal(signal.SIGINT) is signal.default_int_handler)\n"
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=60)
+    heeded = signal.signal(signal.SIGINT, signal.default_int_handler)  # see above
+    try:
+        done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=60)
+    finally:
+        signal.signal(signal.SIGINT, heeded)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "begun ready\nTrue True\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from genrw.authoring.rulesets import load_library
+from genrw.authoring.rulesets import load_library, shipped_folder
 from genrw.grammar.diagnostics import GenrwError
 
 RULE = """\
@@ -23,7 +23,7 @@ rule mine
   example neg(neg(x)) gives x
 """
 
-COUNT = "from genrw.authoring.rulesets import load_library; l = load_library(examples={}); print(len(l.rules))"
+COUNT = "from genrw.authoring.rulesets import load_library, shipped_folder; l = load_library(examples={}); print(len(l.rules))"
 
 
 def load(cache: Path, examples: bool) -> int:
@@ -81,7 +81,7 @@ def test_a_file_of_several_folders_is_read_once(tmp_path: Path) -> None:
 
 
 def test_the_shipped_rules_are_not_added_to_themselves() -> None:
-    folder = Path(__file__).parents[2] / "rules"
+    folder = shipped_folder()
     with pytest.raises(GenrwError, match="is a shipped rule file") as raised:
         load_library([folder / "targets"])
     assert len(raised.value.diagnostics) == 1

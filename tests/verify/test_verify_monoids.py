@@ -121,15 +121,15 @@ def test_the_command_verifies_monoids(tmp_path: Path, capfd: pytest.CaptureFixtu
     [
         (
             "monoid m\n  carry n: T, s: T\n  identity n = 0, s = 0\n  combine n = a.n, s = a.s\n  finish s / n\n",
-            "a field `n` hides",
+            "`n` is the number of elements, and nothing else may be called so here",
         ),
         (
             "monoid m\n  carry a: T, s: T\n  identity a = 0, s = 0\n  combine a = a.a, s = a.s\n  finish s\n",
-            "a field `a` hides",
+            "`a` is the accumulator, and nothing else may be called so here",
         ),
         (
             "monoid m\n  carry half: T\n  identity half = 0\n  combine half = a.half\n  finish half\n",
-            "a field `half` hides",
+            "`half` is an element type, and nothing else may be called so here",
         ),
         ("monoid m\n  carry s: T, s: T\n  identity s = 0\n  combine s = a.s\n  finish s\n", "carries `s` twice"),
         ("monoid m\n  carry s: T\n  identity s = 0\n  combine s = a.s + b.s\n", "nothing says which result"),
