@@ -41,7 +41,7 @@ class Encodings:
     """Encoded rules, which follow from the library alone, whatever was encoded before.
 
     `keys` names a rule's direction by the number that its provenance has; `builds` are the operators that it can build.
-    Numbers are in the order of the rules, and nothing but their order counts. `edited` says that there was a library like
+    Numbers are in the order of the rules, and nothing but their order counts. `awaited` are the definitions that wait. `edited` says that there was a library like
     this one before. To be used from one thread.
     """
 
@@ -62,7 +62,7 @@ class Encodings:
         self._pieces: dict[Piece, Encoded] = {}
         self.edited = before is not None
         self._origins = {rule.name: rule for rule in library.rules}
-        self._awaited = awaited_definitions(library)
+        self.awaited = awaited_definitions(library)
         if before is not None:
             self._take_over(before)
 
@@ -75,7 +75,7 @@ class Encodings:
             if (origin := before._origins.get(rule.name)) is not None
             and before._places[rule.name] == self._places[rule.name]
             and (origin is rule or (origin.wording == rule.wording and origin == rule))
-            and (rule.name in before._awaited) == (rule.name in self._awaited)
+            and (rule.name in before.awaited) == (rule.name in self.awaited)
         }
         self._origins |= same
         self._rules = {key: encoded for key, encoded in before._rules.items() if key[0] in same}
@@ -124,7 +124,7 @@ class Encodings:
                 self.keys[number] = variant.key
                 self.builds[number] = built_operators(rule, variant.key, self.library)
             widest = max((len(node.operands) for node in nodes(variant.left)), default=0)
-            ruleset = for_arity(WAITING if rule.name in self._awaited else RULES, widest)
+            ruleset = for_arity(WAITING if rule.name in self.awaited else RULES, widest)
             kept = self.watched, self.recorded
             encoded.append(encode(variant, first + i, number, self.library, self.spans, ruleset, *kept))
         return tuple(encoded)

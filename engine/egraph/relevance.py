@@ -41,8 +41,8 @@ def awaited_definitions(library: Library) -> frozenset[str]:
     """
     beside: dict[str, set[str]] = {}
     for rule in library.rules:
-        options = _operators(rule.left, rule, library) if rule.defines is None else []
-        for operator in frozenset().union(*options) if len(options) > 1 else ():
+        (options, _), *_others = library.of_rule(rule, _directions)
+        for operator in frozenset().union(*options) if rule.defines is None and len(options) > 1 else ():
             beside.setdefault(operator, set()).update(rule.stages)
     definitions = (rule for rule in library.rules if rule.defines is not None and rule.replaces)
     return frozenset(d.name for d in definitions if not beside.get(d.defines or "", set()).isdisjoint(d.stages))

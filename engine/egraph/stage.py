@@ -206,6 +206,7 @@ class StageEngine:
         self._folder: _Folder | None = None
         self.wide: list[int] = []
         self._sources: tuple[str, ...] = (RULES,)
+        self._awaits = False
         self._outdated = outdated
         self._size = _Size()
         self._pushed = self._used = self._clears = False
@@ -245,6 +246,7 @@ class StageEngine:
         self.encoded = {e.number: e for e in encoded}
         own = {e.key for e in encoded}
         self.keys = {number: key for number, key in self.encodings.keys.items() if key in own}
+        self._awaits = not self.encodings.awaited.isdisjoint(own)
         self.demand_sizes = sorted({e.inputs for e in encoded if e.answer})
         try:
             self._run(*self._tables(needed.arities - self.arities))
@@ -578,7 +580,7 @@ class StageEngine:
             self.wide = [k for k in self._widths if any(not row.subsumed for row in tables[constructor(k)].rows)]
             before, size = size, self._size.nodes
             if settled and not new and set(self.wide).issubset(wide):
-                if not self._goes_on():
+                if not self._awaits or WAITING in self._sources:
                     self._longest = max(self._longest, number)
                     return
                 self._sources = (RULES, WAITING)
@@ -600,11 +602,6 @@ class StageEngine:
         sp = self.encodings.spans(NOWHERE)
         runs = [egg.Run(sp, egg.RunConfig(self.declared.running(f"{s}{kind}"))) for s in self._sets(self.wide)]
         return egg.RunSchedule(egg.Repeat(sp, count, egg.Sequence(sp, runs)))
-
-    def _goes_on(self) -> bool:
-        """Are there definitions that have waited for the other rules, and still do?"""
-        waiting = (c.rule.ruleset.startswith(WAITING) for e in self.encoded.values() for c in e.commands)
-        return WAITING not in self._sources and any(waiting)
 
     def _sets(self, wide: Sequence[int]) -> list[str]:
         """The rulesets for where there are terms of some large numbers of operands."""
