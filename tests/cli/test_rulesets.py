@@ -23,7 +23,7 @@ rule mine
   example neg(neg(x)) gives x
 """
 
-COUNT = "from genrw.authoring.rulesets import load_library, shipped_folder; l = load_library(examples={}); print(len(l.rules))"
+COUNT = "from genrw.authoring.rulesets import load_library; l = load_library(examples={}); print(len(l.rules))"
 
 
 def load(cache: Path, examples: bool) -> int:

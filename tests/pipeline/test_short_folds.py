@@ -26,9 +26,7 @@ def folded(dtype: str, op: str, count: int, axis: int) -> str:
 
 @pytest.mark.parametrize(("op", "count"), [*product(("sum", "prod", "max", "min", "mean"), (2, 3, 4))])
 def test_folds_that_are_written_out_are_right(op: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    take_only(
-        monkeypatch, *(f"fold_of_{name}_{f}" for name in ("two", "three", "four") for f in ("add", "mul", "max", "min"))
-    )
+    take_only(monkeypatch, "_add", "_mul", "_max", "_min")
     for dtype, axis in (("half", 0), ("float", 1), ("int32", 2), ("uint8", 1)):
         text = folded(dtype, op, count, axis)
         (module,) = load(text, "sm_90").lower("fuse").modules
