@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from genrw.codegen.kernel_ir.branching import Branching
@@ -87,27 +87,53 @@ class ShareLoops:
     def _loop(self, wide: Sequence[Placed], folds: Sequence[Fold], size: int) -> Iterator[Statement]:
         """One loop; arrays that are needed elsewhere are declared before it. What is loaded is loaded in a loop of its own where a
         load would wait behind a branch."""
-        loads = self._waiting_loads(wide, folds)
-        self.expressions.handed_on |= {id(load) for load in loads}
+        early = self._before_branches(wide, folds)
+        self.expressions.handed_on |= {id(p) for p in early if self._outlives(p, early)}
         handed_on = self.expressions.handed_on
         yield from (Declare(self.variables.of(p.node)) for p in wide if is_kept(p, handed_on))
         folded = (fold.operands[0] for fold, _ in folds)
         wanted = [*(p for p in wide if not p.cheap), *(p for p in folded if id(p) not in handed_on)]
-        if loads:
-            yield Loop(Walk.SHARE, size, 0, tuple(map(self._element, self._with_cheap(loads))))
-            wanted = [p for p in wanted if p not in loads]
+        if early:
+            yield Loop(Walk.SHARE, size, 0, tuple(map(self._element, self._with_cheap(early))))
+            made = {id(p) for p in early}
+            wanted = [p for p in wanted if id(p) not in made]
         body = [self._element(item) for item in self._with_cheap(wanted)]
         for fold, accumulator in folds:
             value = self.expressions.operand(fold.operands[0], inside=True)
             body.append(Accumulate(value, accumulator, monoid_of(fold.node, self.library), element=True))
         yield Loop(Walk.SHARE, size, 0, tuple(body))
 
-    def _waiting_loads(self, wide: Sequence[Placed], folds: Sequence[Fold]) -> list[Placed]:
-        """The loads from arguments in a loop that has branches."""
-        computed = any(p.node in self.branching for p in wide)
-        if computed or any(self.branching.folds(monoid_of(fold.node, self.library)) for fold, _ in folds):
-            return [p for p in wide if reads_argument(p, self.library)]
-        return []
+    def _before_branches(self, wide: Sequence[Placed], folds: Sequence[Fold]) -> list[Placed]:
+        """The loads from arguments in a loop that has branches, and what they are made of there. A load that is itself made of
+        what has branches comes behind them."""
+        branching = {id(p) for p in wide if p.node in self.branching}
+        if not branching and not any(self.branching.folds(monoid_of(fold.node, self.library)) for fold, _ in folds):
+            return []
+        inside = {id(p) for p in wide}
+        early: set[int] = set()
+        for load in wide:
+            if reads_argument(load, self.library):
+                needed = self._costly_of(load, inside)
+                early |= needed if needed.isdisjoint(branching) else set()
+        return [p for p in wide if id(p) in early]
+
+    def _costly_of(self, item: Placed, inside: Set[int]) -> set[int]:
+        """What is computed `inside` for an item and kept in a variable, itself included, be it for the cheap ones between."""
+        needed: set[int] = set()
+        seen: set[int] = set()
+        stack = [item]
+        while stack:
+            value = stack.pop()
+            if id(value) not in seen and (value.cheap or id(value) in inside):
+                seen.add(id(value))
+                needed |= set() if value.cheap else {id(value)}
+                stack.extend(taken(value, self.library))
+        return needed
+
+    def _outlives(self, item: Placed, early: Sequence[Placed]) -> bool:
+        """May a value that is made early be needed in the loop that follows? A cheap user may stand in both."""
+        made = {id(p) for p in early}
+        return reads_argument(item, self.library) or any(id(user) not in made for user in item.users)
 
     def _with_cheap(self, wanted: Sequence[Placed]) -> list[Placed]:
         """Values of a loop with the cheap ones that they need, from wherever these stand."""

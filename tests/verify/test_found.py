@@ -258,3 +258,28 @@ def test_elements_of_a_step_that_are_one_value(
     text = f"c = @literal{{-1.5}} -> {dtype}{{3, {n}}}\nx = @param:x -> {dtype}{{3, 1}}\n"
     text += f"v = {value.replace('N', str(n))}\ny = reduce_{op}[axes={{1}}](v)\n@return(y)\n"
     check(text, target, schedule=pins)
+
+
+_GATHERED = "g = gather[axis=0](x, k)\nv = mod(g, y)\nf = convert[target_type=half](k)\nr = add(v, f)"
+
+
+@pytest.mark.parametrize(
+    ("made", "n"),
+    spread(
+        [
+            "v = mod(x, y)\nr = concat[axis=0](v, v)",
+            "v = div(x, y)\nr = concat[axis=0](v, v)",
+            "l = less(x, y)\nk = convert[target_type=int32](l)\n" + _GATHERED,
+            "k = mod(i, 5)\n" + _GATHERED,
+        ],
+        [5, 1001],
+    ),
+)
+@pytest.mark.parametrize("target", ["gfx942", "sm_90"])
+def test_loads_come_before_branches_with_what_they_are_made_of(target: str, made: str, n: int) -> None:
+    """What says where or whether a load reads may itself be a value of the loop, and be made of what has branches."""
+    inputs = "".join(
+        f"{name} = @param:{name} -> {dtype}{{{n}}}\n"
+        for name, dtype in {"x": "half", "y": "half", "i": "int32"}.items()
+    )
+    check_host(f"{inputs}{made}\n@return(r)\n", target, schedule={"share": 4})
