@@ -111,8 +111,8 @@ class Project:
         for opened, text in self.open.items():
             if opened in texts:
                 texts[opened] = texts[opened][0], text
-            elif opened == path and path.suffix == RULES:
-                texts[opened] = str(opened), text
+            elif opened.suffix == RULES and (opened == path or any(f in opened.parents for f in folders)):
+                texts[opened] = str(opened), text  # not on the disk yet, or no more
         return self._parse_all(texts)
 
     def _parse_all(self, texts: Mapping[Path, tuple[str, str]]) -> tuple[list[RuleFile], list[Diagnostic]]:

@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,9 +19,10 @@ from pygls.uris import from_fs_path, to_fs_path
 from genrw.authoring.formatting import formatted
 from genrw.editor import completion
 from genrw.editor.about import declaration_of, hover
-from genrw.editor.occurrence import FUNCTION, LET, LOCAL, OPERATOR, RENAMED, Occurrence
+from genrw.editor.occurrence import FUNCTION, LET, LOCAL, MODULE, OPERATOR, RENAMED, VALUE, Occurrence
 from genrw.editor.positions import Positions
 from genrw.editor.project import Analysis, Project, forget
+from genrw.engine.programs.build import NAME
 from genrw.folders import RULES, require_folder
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.read import read_text
@@ -256,9 +258,9 @@ def _changes(server: Server) -> None:
     @_answers
     def renamed(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
         path = _path(params.text_document.uri)
-        _, name = server.name_at(path, params.position)
+        analysis, name = server.name_at(path, params.position)
         new = params.new_name
-        if name is None or not _may_be_renamed(server, path, name) or not new.replace(".", "_").isidentifier():
+        if name is None or not _may_be_renamed(server, path, name) or not _is_free(name, new, analysis):
             return None
         changes: dict[str, list[lsp.TextEdit]] = {}
         for other, found in server.places(path, name):
@@ -290,6 +292,17 @@ def _may_be_renamed(server: Server, path: Path, name: Occurrence) -> bool:
         return True
     declared = declaration_of(name, library)
     return declared is not None and _file(server, declared.name_span) in {*server.project.open, *_own(server)}
+
+
+def _is_free(name: Occurrence, new: str, analysis: Analysis) -> bool:
+    """May a thing be called so: is that a name of the language, and of nothing else of its kind?"""
+    dots_may_be = name.kind in (VALUE, MODULE)
+    if NAME.fullmatch(new) is None or ("." in new and not dots_may_be):
+        return False
+    called = replace(name, name=new)
+    if name.kind in LOCAL:
+        return all(o.key != called.key for o in analysis.names)
+    return declaration_of(called, analysis.library) is None
 
 
 def _own(server: Server) -> set[Path]:

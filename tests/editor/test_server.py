@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -223,7 +224,25 @@ def test_rename(editor: Editor) -> None:
 def test_what_is_not_renamed(editor: Editor) -> None:
     assert renamed(editor, "a.gen", find(PROGRAM, "reduce_sum"), "other") is None
     assert renamed(editor, "rules/mine.rw", find(RULES, "sqrt", 1), "other") is None, "a shipped operator"
-    assert renamed(editor, "a.gen", find(PROGRAM, "root ="), "a b") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "new"),
+    [
+        ("a.gen", "root =", "a b"),
+        ("a.gen", "root =", "größe"),
+        ("a.gen", "root =", "s"),
+        ("rules/mine.rw", "twice_root", "twice.root"),
+        ("rules/mine.rw", "twice_root", "sqrt"),
+        ("rules/mine.rw", "half_of", "keepdims"),
+        ("rules/mine.rw", "sum_of_roots", "again"),
+        ("rules/mine.rw", "x), sqrt(y)", "y"),
+        ("rules/mine.rw", "x), sqrt(y)", "limit"),
+    ],
+)
+def test_names_that_are_none_or_taken(editor: Editor, text: str, name: str, new: str) -> None:
+    """Nothing is called so: the text would not be read any more, or two things would be one."""
+    assert renamed(editor, text, find({"a.gen": PROGRAM}.get(text, RULES), name), new) is None
 
 
 def test_completion(editor: Editor) -> None:
@@ -292,3 +311,19 @@ def test_nothing_old_is_told_of_a_text_that_cannot_be_read(editor: Editor) -> No
     assert [d["message"].split("\n")[0] for d in told] == ["expected a name, found the end of the declaration"]
     assert editor.at("rename", "apart/broken.rw", 2, 8, newName="other") is None
     assert editor.at("hover", "apart/broken.rw", 4, 8) is None
+
+
+def test_rules_that_are_open_and_not_on_the_disk(tmp_path: Path) -> None:
+    """A new file, or one that somebody removed, is one of its folder's as long as it is open."""
+    (tmp_path / "rules").mkdir()
+    editor = Editor(tmp_path, "--rules", str(tmp_path / "rules"))
+    program = "x = @param:x -> half{8, 4}\nroot = twice_root(x)\n@return(root)\n"
+    assert editor.open("rules/new.rw", RULES) == []
+    assert editor.open("b.gen", program) == []
+    (tmp_path / "rules" / "new.rw").unlink()
+    editor.tell("textDocument/didSave", {"textDocument": {"uri": editor.uri("b.gen")}})
+    assert editor.change("b.gen", program + "# as before\n") == []
+    assert editor.open("rules/other.rw", "stage simplify\nrule roots\n  twice_root(neg(x))\n  => x\n") == []
+    editor.tell("textDocument/didClose", {"textDocument": {"uri": editor.uri("rules/new.rw")}})
+    assert [d["message"].split("\n")[0] for d in editor.change("b.gen", program)] == ["unknown operator `twice_root`"]
+    assert editor.close() == 0
