@@ -14,8 +14,11 @@ from genrw.grammar.diagnostics import error
 
 _POLICY = "policy"
 _FLAGS = {"true": True, "false": False}
-_BETWEEN_ENTRIES = re.compile(r",(?![^{]*\})")
+_BETWEEN_ENTRIES = re.compile(r",(?![^{\[(]*[}\])])")
 """A comma that stands in no list."""
+_LIST = re.compile(r"\{(.*)\}", re.DOTALL)
+_OTHER_LIST = re.compile(r"\[(.*)\]|\((.*)\)", re.DOTALL)
+"""A list as rules or Python have it, and as nobody calls a word."""
 
 
 @dataclass(frozen=True)
@@ -45,16 +48,26 @@ def parse_schedule(text: str) -> dict[str, Any]:
         key, sign, value = (part.strip() for part in item.partition("="))
         if not (key and sign and value):
             raise error(f"the schedule entry {item!r} has no value", remedy="write `key=value,key=value`")
+        if not key.isidentifier():
+            raise error(
+                f"the schedule entry {key!r} is called by no name",
+                remedy="write `key=value,key=value`, without brackets",
+            )
         if key in entries:
             raise error(f"the schedule gives `{key}` twice")
-        entries[key] = _listed(key, value) if value[0] == "{" else _value(value)
+        entries[key] = _listed(key, value) if value[0] in "{[(" else _value(value)
     return entries
 
 
 def _listed(key: str, text: str) -> tuple[Any, ...]:
-    if text[-1] != "}":
+    if (other := _OTHER_LIST.fullmatch(text)) is not None:
+        raise error(
+            f"the list of the schedule entry `{key}` stands in no braces",
+            remedy=f"write `{key}={{{other[other.lastindex or 0]}}}`",
+        )
+    if (found := _LIST.fullmatch(text)) is None:
         raise error(f"the list of the schedule entry `{key}` has no end", remedy=f"write `{key}={{value,value}}`")
-    return tuple(_value(part.strip()) for part in text[1:-1].split(",") if part.strip())
+    return tuple(_value(part.strip()) for part in found[1].split(",") if part.strip())
 
 
 def _value(text: str) -> Any:
