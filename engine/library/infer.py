@@ -259,11 +259,19 @@ def _pointwise_result(
     result = operator.result_dtype
     dtype = dtypes.get(result) or (result if is_dtype(result) else _result_dtype(operator, env.get(result, result)))
     if any(t.sort == "tensor" for t in operands):
-        return Type("tensor", dtype, _broadcast(name, operands, labels))
+        return Type("tensor", dtype, _within_limits(_broadcast(name, operands, labels)))
     sizes = {t.size for t in operands if t.sort == "array"}
     if len(sizes) > 1:
         raise TypeProblem(f"`{name}` takes arrays of one size, not {sorted(sizes)}")
     return Type("array", dtype, size=sizes.pop()) if sizes else Type("scalar", dtype)
+
+
+def _within_limits(lens: tuple[int, ...]) -> tuple[int, ...]:
+    """A result's lengths; TypeProblem if it has more elements or axes than a tensor may have."""
+    excess = beyond_limits(lens)
+    if excess is not None:
+        raise TypeProblem(*excess)
+    return lens
 
 
 def _broadcast(name: str, operands: Sequence[Type], labels: Sequence[str]) -> tuple[int, ...]:
@@ -312,10 +320,7 @@ def _declared_result(operator: Operator, env: Mapping[str, Any]) -> Type:
         size = _length(operator, args[1]) if len(args) > 1 else 0
         return Type("array" if size else "scalar", dtype, size=size)
     strides = _integers(operator, args[2]) if len(args) > 2 and args[2] else None
-    lens = _lengths(operator, args[1])
-    excess = beyond_limits(lens)
-    if excess is not None:
-        raise TypeProblem(*excess)
+    lens = _within_limits(_lengths(operator, args[1]))
     if strides is not None and len(strides) != len(lens):
         raise TypeProblem(f"`{operator.name}` has a result of {len(lens)} lengths and {len(strides)} strides")
     # Strides that are those of a packed tensor are not written: a type has one form.

@@ -194,6 +194,13 @@ def test_tensors_that_no_array_can_be(lens: str, message: str, text: str) -> Non
         load(text.format(lens=lens))
 
 
+def test_operands_that_repeat_one_another_to_too_large_a_tensor() -> None:
+    """It is told where the program says so, and not where a rule repeats the operands."""
+    text = "a = @param:a -> half{1048576, 1}\nb = @param:b -> half{1, 536870912}\nc = add(a, b)\n@return(c)\n"
+    with pytest.raises(GenrwError, match=r"^test\.gen:3:.*the tensor is too large"):
+        load(text)
+
+
 @pytest.mark.parametrize("finish", ["a * 2", "a / n + 1", "exp(a)"])
 def test_the_fold_of_one_element_is_finished(finish: str, tmp_path: Path) -> None:
     rule = f"/// Tells more than it sums up.\nmonoid telling where T: real\n  identity 0\n  combine a + b\n  finish {finish}\n"
