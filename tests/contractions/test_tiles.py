@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
@@ -12,7 +13,7 @@ import pytest
 import references
 from breadth import spread
 from cases import Case, whole
-from support import check_host_schedules, load, lower_each, schedules, shipped
+from support import check_host, check_host_schedules, load, lower_each, schedules, shipped
 from tiled_cases import tiled_convolution, tiled_patches, tiled_product, tiled_schedules
 
 from genrw.codegen.runtime.devices import HostDevice
@@ -207,7 +208,7 @@ z = relu(h)
 
 @pytest.mark.parametrize("operands", ["a, b", "b, a"])
 @pytest.mark.parametrize("target", ["sm_90", "gfx942", "gfx1100"])
-@pytest.mark.parametrize(("m", "n"), [(392, 392), (196, 384), (387, 385)])
+@pytest.mark.parametrize(("m", "n"), [(392, 392), (196, 384), (387, 385), (198, 204), (202, 390)])
 def test_sums_through_memory_are_stored_by_all_tiles(m: int, n: int, target: str, operands: str) -> None:
     """Where lanes make up whole rows of a tile or end within them, a chunk's neighbours are neighbours in memory."""
     text = STORED.format(m=m, n=n, operands=operands)
@@ -246,3 +247,17 @@ def test_sums_through_memory_along_rows_and_along_columns(instruction: str, turn
     text = f"x = @param:x -> {dtype}{{2, 67, 45}}\nw = @param:w -> {dtype}{{2, 45, 71}}\n{made}\n@return(d)"
     staged = [s for s in schedules(text, target) if s.get("instruction") == instruction and s.get("staged") == 1]
     check_host_schedules(text, [staged[0], staged[-1]], target)
+
+
+WIDEST = {"mma_m16n8k16_f16": {64: 8, 68: 4, 70: 2, 71: 1}, "wgmma_m64n64k16_f16": {68: 4, 70: 2, 71: 1}}
+"""How many neighbours are stored together of rows of so many halves."""
+
+
+@pytest.mark.parametrize(("instruction", "n"), [(by, n) for by, widest in WIDEST.items() for n in widest])
+def test_sums_through_memory_are_stored_in_the_widest_parts_of_rows(instruction: str, n: int) -> None:
+    text = f"x = @param:x -> half{{70, 76}}\nw = @param:w -> half{{76, {n}}}\nz = dot(x, w)\n@return(z)"
+    pinned = {"algo": "matrix", "instruction": instruction, "staged": 1}
+    (kernel,) = load(text, "sm_90", schedule=pinned).kernels()
+    stores = re.findall(r"gen::(?:strided_store<\d+, \d+, |write_chunk<)(\d+)>\(z_output", kernel.text)
+    assert stores == [str(WIDEST[instruction][n])], kernel.text
+    check_host(text, "sm_90", schedule=pinned)
