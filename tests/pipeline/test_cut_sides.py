@@ -1,11 +1,14 @@
-"""Tiles that end past a side of several axes in memory: what begins and ends with these is read in whole accesses."""
+"""Tiles that end past a side: those of several axes in memory are read in whole accesses, and sides have lengths that fit."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import prod
 from random import Random
+from typing import Any
 
 import pytest
-from support import check_host, load
+from support import check_host, check_host_schedules, load, schedules
 
 
 def turned(outer: int, inner: int, rows: int, gap: int, dtype: str = "float") -> str:
@@ -35,3 +38,51 @@ def test_what_tiles_cut_is_right(seed: int) -> None:
     rows, gap = random.choice((5, 64, 70, 96)), random.choice((1, 4, 8))
     dtype = random.choice(("float", "half", "bf16"))
     check_host(turned(outer, inner, rows, gap, dtype), "sm_90", schedule={"algo": "tile"})
+
+
+PLANES = [
+    (96, 96, "float"),
+    (72, 40, "half"),
+    (33, 90, "bf16"),
+    (77, 200, "int8"),
+    (300, 49, "half"),
+    (20, 256, "float"),
+]
+
+
+def turned_planes(down: int, across: int, dtype: str) -> str:
+    return f"""
+x = @param:x -> {dtype}{{3, {across}, {down}}}
+y = @param:y -> {dtype}{{3, {down}, {across}}}
+t = transpose[permutation={{0, 2, 1}}](x)
+z = sub(t, y)
+@return(z)
+"""
+
+
+def past_the_end(schedule: Mapping[str, Any]) -> float:
+    """How many elements tiles cover for each that there is."""
+    covered, whole = prod(schedule["sides"][::2]), prod(schedule["sides"])
+    return float(covered * prod(-(-n // s) * s for n, s in tile_sides(schedule)) / whole)
+
+
+def tile_sides(schedule: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """The lengths of a space down and across with those of its tiles."""
+    return [(schedule["sides"][1], schedule["rows"]), (schedule["sides"][3], schedule["columns"])]
+
+
+@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
+@pytest.mark.parametrize(("down", "across", "dtype"), PLANES)
+def test_sides_of_tiles_fit_short_axes(down: int, across: int, dtype: str, target: str) -> None:
+    """Some tiles have a side that is no power of two, and reach less far past the ends than all others do."""
+    text = turned_planes(down, across, dtype)
+    tiles = [s for s in schedules(text, target) if s["algo"] == "tile"]
+    fitting = [s for s in tiles if not all(is_power_of_two(side) for _, side in tile_sides(s))]
+    others = [s for s in tiles if s not in fitting]
+    assert min(map(past_the_end, fitting)) <= 0.9 * min(map(past_the_end, others)), tiles
+    drawn = Random(f"{down}/{across}/{dtype}").sample(fitting, min(3, len(fitting)))
+    check_host_schedules(text, drawn, target)
+
+
+def is_power_of_two(n: int) -> bool:
+    return n & (n - 1) == 0
