@@ -29,6 +29,8 @@ _PATIENCE = 30
 """Changes in a row that bring no part of a requirement about, until none is made any more."""
 _MOST_ITEMS = 8
 """Items of a list for each of which a condition is looked at alone."""
+_ITEMS_KEPT = 4096
+"""Conditions on items of lists that are kept of an operator."""
 _MOST_AXES, _LONGEST = 5, 5000
 _LONGEST_LIST = 64
 _SMALL = (1, 1, 2, 2, 3, 4, 5, 7, 8)
@@ -59,7 +61,7 @@ class Fitting:
     def fitted(self, taken: Taken) -> Taken | None:
         """What all requirements allow, near to what was drawn; None if no steps lead there."""
         random = self.draw.random
-        unmet, futile = self._unmet(taken), 0
+        unmet, futile = list(self._unmet(taken)), 0
         while any(unmet) and futile < _PATIENCE:
             futile += 1
             broken = [parts for parts in unmet if parts]
@@ -67,12 +69,27 @@ class Fitting:
                 changed = self._changed(taken, random.choice(random.choice((broken[0], broken[0], *broken))))
             except _FAILS:
                 continue
-            left = self._unmet(changed)
-            before, after = (tuple(map(len, parts)) for parts in (unmet, left))
-            futile = 0 if after < before else futile
-            if after <= before:
+            left = self._no_worse(changed, unmet)
+            if left is not None:
+                futile = 0 if any(len(a) != len(b) for a, b in zip(left, unmet, strict=True)) else futile
                 taken, unmet = changed, left
         return None if any(unmet) else taken
+
+    def _no_worse(self, taken: Taken, before: Sequence[Sequence[Expr]]) -> list[list[Expr]] | None:
+        """What is unmet, requirement by requirement; None as soon as one is met by less than before and none that stands
+        before it by more."""
+        left, better = [], False
+        for now, then in zip(self._unmet(taken), before, strict=True):
+            if not better and len(now) > len(then):
+                return None
+            better = better or len(now) < len(then)
+            left.append(now)
+        return left
+
+    @cached_property
+    def _conditions(self) -> _Conditions:
+        """What the operator asks."""
+        return _conditions(self.operator)
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -87,14 +104,16 @@ class Fitting:
             attributes = tuple(taken.attributes.items())
         return environment(self.operator, self.member, attributes, taken.types, {}, self.context)
 
-    def _unmet(self, taken: Taken) -> list[list[Expr]]:
+    def _unmet(self, taken: Taken) -> Iterator[list[Expr]]:
         """Of each requirement the parts that do not hold or cannot be computed yet; of the domain those that do not hold."""
-        required, domain = _parts(self.operator)
-        names = self._names(taken) if required or domain else {}
-        unmet = [[p for p in self._items(whole, names) if self._truth(p, names) is not True] for whole in required]
-        return unmet + [[p for p in self._items(whole, names) if self._truth(p, names) is False] for whole in domain]
+        asked = self._conditions
+        names = self._names(taken) if asked.required or asked.domain else {}
+        for whole in asked.required:
+            yield [p for p in self._items(whole, names) if self._truth(p, names) is not True]
+        for whole in asked.domain:
+            yield [p for p in self._items(whole, names) if self._truth(p, names) is False]
 
-    def _items(self, part: Expr, names: Mapping[str, Any]) -> Iterator[Expr]:
+    def _items(self, part: Expr, names: Mapping[str, Any]) -> Iterable[Expr]:
         """The conditions on each item of a list that all are to meet; of others, the condition."""
         match part:
             case Call("all", (Comprehension(body, variable, source, None),)):
@@ -103,10 +122,8 @@ class Fitting:
                 except _FAILS:
                     items = None
                 if isinstance(items, (tuple, list, range)) and len(items) <= _MOST_ITEMS:
-                    for item in items:
-                        yield from _of_item(self.operator, body, variable, item)
-                    return
-        yield part
+                    return [p for item in items for p in self._conditions.of_item(body, variable, item)]
+        return (part,)
 
     def _truth(self, part: Expr, names: Mapping[str, Any]) -> bool | None:
         """Whether a part holds; None if it cannot be computed."""
@@ -116,7 +133,7 @@ class Fitting:
             return None
 
     def _value(self, expr: Expr, names: Mapping[str, Any]) -> Any:
-        return _compiled(self.operator, expr)(names)
+        return self._conditions.compiled(expr)(names)
 
     # ---- changes
 
@@ -242,23 +259,40 @@ def _replaced(items: Sequence[Any], place: Any, value: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
+class _Conditions:
+    """What an operator asks: the parts of its requirements, and of its domain, taken apart and compiled once. They are known
+    by their identity: to hash an expression takes longer than to compute it."""
+
+    def __init__(self, operator: Operator) -> None:
+        self.operator = operator
+        self.required = self._opened(r.condition for r in operator.decl.requires)
+        self.domain = self._opened(operator.decl.domain)
+        # with what is known of an expression stands the expression, so that no other one takes its place in memory
+        self._compiled: dict[int, tuple[Expr, Evaluator]] = {}
+        self._of_items: dict[tuple[int, str, Any], tuple[Expr, tuple[Expr, ...]]] = {}
+
+    def _opened(self, conditions: Iterable[Expr]) -> tuple[Expr, ...]:
+        return tuple(part for condition in conditions for part in opened(condition, self.operator.scope.lets))
+
+    def compiled(self, expr: Expr) -> Evaluator:
+        """What computes an expression."""
+        known = self._compiled.get(id(expr))
+        if known is None:
+            known = self._compiled[id(expr)] = (expr, self.operator.scope.compile(expr))
+        return known[1]
+
+    def of_item(self, body: Expr, variable: str, item: Any) -> tuple[Expr, ...]:
+        """The parts of a condition on one item of a list."""
+        key = id(body), variable, item
+        known = self._of_items.get(key)
+        if known is None:
+            if len(self._of_items) >= _ITEMS_KEPT:
+                self._of_items.clear()
+                self._compiled.clear()
+            known = self._of_items[key] = (body, self._opened([substitute(body, {variable: Const(item)})]))
+        return known[1]
+
+
 @lru_cache(maxsize=512)
-def _parts(operator: Operator) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-    """The parts of an operator's requirements, and of its domain."""
-    required = [r.condition for r in operator.decl.requires]
-    return _all_opened(operator, required), _all_opened(operator, operator.decl.domain)
-
-
-def _all_opened(operator: Operator, conditions: Iterable[Expr]) -> tuple[Expr, ...]:
-    return tuple(part for condition in conditions for part in opened(condition, operator.scope.lets))
-
-
-@lru_cache(maxsize=4096)
-def _of_item(operator: Operator, body: Expr, variable: str, item: int) -> tuple[Expr, ...]:
-    """The parts of a condition on one item of a list."""
-    return _all_opened(operator, [substitute(body, {variable: Const(item)})])
-
-
-@lru_cache(maxsize=4096)
-def _compiled(operator: Operator, expr: Expr) -> Evaluator:
-    return operator.scope.compile(expr)
+def _conditions(operator: Operator) -> _Conditions:
+    return _Conditions(operator)
