@@ -51,7 +51,7 @@ def _load_external(model: onnx.ModelProto, path: Path) -> None:
 
 
 def checked(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
-    """The model itself; GenrwError unless it is valid ONNX."""
+    """The model itself; GenrwError unless it is valid ONNX that gives something."""
     import onnx
 
     try:
@@ -60,6 +60,8 @@ def checked(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
         onnx.checker.check_model(_with_types_of_outputs(filled) if small else filled, full_check=small)
     except Exception as problem:  # the checker raises several kinds
         raise _told(f"{name} is no valid ONNX model", problem) from None
+    if not model.graph.output:
+        raise error(f"{name} has no outputs", remedy="export a model that gives something")
     return model
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,9 @@ from genrw.engine.lowering.trace import Trace
 from genrw.engine.programs.text import written_value
 from genrw.grammar.diagnostics import error
 from genrw.grammar.gen_print import print_value
+
+_MOST_VALUES = 8
+"""How many values of an entry a remedy lists."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,7 @@ def scheduled(module: Module, kernel: RatedKernel, library: Library, options: Op
     legal = [rated for rated in kernel.schedules if pinned.items() <= rated.entries.items()]
     if not legal:
         shown = ", ".join(f"{k}={_shown(v)}" for k, v in pinned.items())
-        values = {k: ", ".join(map(_shown, dict.fromkeys(r.entries[k] for r in kernel.schedules))) for k in pinned}
-        remedy = "; ".join(f"`{k}` may be {found}" for k, found in values.items())
+        remedy = _values_instead(pinned, [rated.entries for rated in kernel.schedules])
         raise error(f"no legal schedule of module `{module.name}` has {shown}", module.span, remedy)
     target = library.target(module.target)
     told: list[tuple[float, Mapping[str, Any], tuple[str, ...]]] = [
@@ -88,6 +90,23 @@ def scheduled(module: Module, kernel: RatedKernel, library: Library, options: Op
     _, chosen, openers = next((r for r in told if r[1] == preferred), told[0])
     trace.note_survivors(openers, module)
     return replace(module, schedule=chosen)
+
+
+def _values_instead(pinned: Mapping[str, Any], legal: Sequence[Mapping[str, Any]]) -> str:
+    """The values that each pinned entry may have beside the other ones; if no schedule agrees with all but one, those that
+    it has in any."""
+    near = {
+        k: [s[k] for s in legal if all(s[other] == pinned[other] for other in pinned if other != k)] for k in pinned
+    }
+    found = {k: values for k, values in near.items() if values} or {k: [s[k] for s in legal] for k in pinned}
+    return "; ".join(f"`{k}` may be {_some(values)}" for k, values in found.items())
+
+
+def _some(values: Iterable[Any]) -> str:
+    """The first values, each once, and how many more there are."""
+    distinct = [_shown(value) for value in dict.fromkeys(values)]
+    more = len(distinct) - _MOST_VALUES
+    return ", ".join(distinct[:_MOST_VALUES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _shown(value: Any) -> str:

@@ -308,6 +308,24 @@ def test_a_schedule_that_is_not_legal(genrw: Command) -> None:
     assert "  help: `algo` may be flat\n" in result.err
 
 
+def test_a_schedule_of_which_one_entry_is_not_legal(genrw: Command) -> None:
+    """The remedy has what that entry may be beside the others, not all that it may be anywhere."""
+    program = "x = @param:x -> half{512, 256}\nw = @param:w -> half{256, 512}\ny = dot(x, w)\n@return(y)\n"
+    pinned = "algo=matrix,instruction=wgmma_m64n64k16_f16,staged=1"
+    result = genrw("lower", "-", "--target", "sm_90", "--schedule", pinned, stdin=program)
+    assert_told(result.status, result.out, result.err, "no legal schedule of module `main` has algo=matrix, ")
+    assert "  help: `instruction` may be mma_m16n8k16_f16; `staged` may be 2\n" in result.err
+
+
+def test_many_values_of_an_entry_are_not_all_told(genrw: Command) -> None:
+    program = "x = @param:x -> half{512, 256}\nw = @param:w -> half{256, 512}\ny = dot(x, w)\n@return(y)\n"
+    result = genrw("lower", "-", "--target", "sm_90", "--schedule", "tile={7, 7, 7}", stdin=program)
+    assert_told(result.status, result.out, result.err, "no legal schedule of module `main` has tile={7, 7, 7}")
+    (remedy,) = (line for line in result.err.splitlines() if line.startswith("  help: "))
+    assert remedy.count("{") == 8, remedy
+    assert re.search(r"\} and \d+ more$", remedy), remedy
+
+
 def test_files_that_strangers_put_into_a_folder(genrw: Command, tmp_path: Path) -> None:
     """None is waited for, none is read without end, and one that is a text is only read."""
     places = {

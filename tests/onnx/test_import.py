@@ -661,3 +661,8 @@ def test_absurd_shapes_that_are_computed(genrw: Command, tmp_path: Path, lens: l
 def test_without_the_package(genrw: Command, scaled_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
     assert "pip install 'genrw[onnx]'" in refused(genrw, scaled_file)
+
+
+def test_a_model_that_gives_nothing(genrw: Command, tmp_path: Path) -> None:
+    path = saved(tmp_path, model([helper.make_node("Relu", ["x"], ["y"])], [value("x", [4])], []))
+    assert f"{path} has no outputs" in refused(genrw, path)
