@@ -88,14 +88,14 @@ class ShareLoops:
         """One loop; arrays that are needed elsewhere are declared before it. What is loaded is loaded in a loop of its own where a
         load would wait behind a branch."""
         early = self._before_branches(wide, folds)
-        self.expressions.handed_on |= {id(p) for p in early if self._outlives(p, early)}
+        made = {id(p) for p in early}
+        self.expressions.handed_on |= {id(p) for p in early if self._outlives(p, made)}
         handed_on = self.expressions.handed_on
         yield from (Declare(self.variables.of(p.node)) for p in wide if is_kept(p, handed_on))
         folded = (fold.operands[0] for fold, _ in folds)
         wanted = [*(p for p in wide if not p.cheap), *(p for p in folded if id(p) not in handed_on)]
         if early:
             yield Loop(Walk.SHARE, size, 0, tuple(map(self._element, self._with_cheap(early))))
-            made = {id(p) for p in early}
             wanted = [p for p in wanted if id(p) not in made]
         body = [self._element(item) for item in self._with_cheap(wanted)]
         for fold, accumulator in folds:
@@ -126,13 +126,13 @@ class ShareLoops:
             value = stack.pop()
             if id(value) not in seen and (value.cheap or id(value) in inside):
                 seen.add(id(value))
-                needed |= set() if value.cheap else {id(value)}
+                if not value.cheap:
+                    needed.add(id(value))
                 stack.extend(taken(value, self.library))
         return needed
 
-    def _outlives(self, item: Placed, early: Sequence[Placed]) -> bool:
-        """May a value that is made early be needed in the loop that follows? A cheap user may stand in both."""
-        made = {id(p) for p in early}
+    def _outlives(self, item: Placed, made: Set[int]) -> bool:
+        """May a value that is `made` early with others be needed in the loop that follows? A cheap user may stand in both."""
         return reads_argument(item, self.library) or any(id(user) not in made for user in item.users)
 
     def _with_cheap(self, wanted: Sequence[Placed]) -> list[Placed]:
