@@ -3693,13 +3693,30 @@ GEN_DEVICE void begin_arrivals(int64* arrivals)
 #endif
 }
 
-/// Lane number By copies boxes of rows to workgroup memory while all lanes go on, side by side along the rows, one after the other there; the
-/// chunks of a row are exchanged. Zeros stand for what lies outside of the tensor.
+#if GEN_NVIDIA
+/// Is this the lane that a wave elects to act for it? The compiler then knows that one lane alone is there, and what it asks the
+/// engine for needs no loop over lanes.
+GEN_DEVICE bool is_elected()
+{
+    unsigned elected;
+    asm volatile(
+        "{\n"
+        ".reg .pred elected;\n"
+        "elect.sync _|elected, 0xffffffff;\n"
+        "selp.u32 %0, 1, 0, elected;\n"
+        "}"
+        : "=r"(elected));
+    return elected != 0;
+}
+#endif
+
+/// Lane number By, or the one that is there alone (-1), copies boxes of rows to workgroup memory while all lanes go on, side by side along the
+/// rows, one after the other there; the chunks of a row are exchanged. Zeros stand for what lies outside of the tensor.
 template <int Stages, int Rows, int Columns, int Count, int By, class T, class M>
 GEN_DEVICE void copy_boxes(T* lds, int to, const M& map, int64* arrivals, int step, int batch, int row, int column)
 {
 #if GEN_NVIDIA
-    if (local_id() == By) {
+    if (By < 0 || local_id() == By) {
         const unsigned arrival = detail::lds_place(arrivals + step % Stages);
         constexpr int bytes = Count * Rows * Columns * static_cast<int>(sizeof(T));
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(arrival), "n"(bytes) : "memory");

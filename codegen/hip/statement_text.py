@@ -93,7 +93,9 @@ class StatementText:
                 yield f"{INDENT * depth}}}"
             case Apart(lanes, _, by_waves, by_lanes):
                 yield f"{INDENT * depth}if (gen::local_id() >= {lanes}) {{"
-                yield from self.lines(by_waves, depth + 1)
+                yield f"{INDENT * (depth + 1)}if (gen::is_elected()) {{"
+                yield from self.lines(by_waves, depth + 2)
+                yield f"{INDENT * (depth + 1)}}}"
                 yield f"{INDENT * (depth + 1)}return;"
                 yield f"{INDENT * depth}}}"
                 yield from self.lines(by_lanes, depth)

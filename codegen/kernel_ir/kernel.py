@@ -481,8 +481,8 @@ class IfWithin(Statement):
 
 @dataclass(frozen=True, eq=False)
 class Apart(Statement):
-    """What some waves behind the workgroup's `lanes` do, and nothing else in the kernel, while these do the rest; and what lanes
-    do that are alone with all of it, in turns."""
+    """What one lane of each of some waves behind the workgroup's `lanes` does, and nothing else in the kernel, while these do the
+    rest; and what lanes do that are alone with all of it, in turns."""
 
     lanes: int
     waves: int

@@ -157,7 +157,7 @@ class _Printer:
             case Turns(group, _, groups, launched):
                 return f"for {self.names[group.variable]} in {groups}, {launched} of them at a time"
             case Apart(waves=waves):
-                return f"{waves} more waves"
+                return f"a lane of each of {waves} more waves"
             case IfStep(step, end):
                 return f"if {self.expression(step)} < {self.expression(end)}"
             case IfWithin(step, first, end):
