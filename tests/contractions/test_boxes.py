@@ -105,6 +105,21 @@ def test_a_depth_of_one_step(depth: int, views: str) -> None:
             case.check(one.on_the_host(case.inputs, threads=1, order=order)["z"])
 
 
+@pytest.mark.parametrize(
+    ("product", "staged"),
+    [
+        ("z = dot(x, w)", 2),
+        ("a = convert[target_type=float](x)\nb = convert[target_type=float](w)\nz = dot(a, b)", None),
+    ],
+    ids=["half", "float"],
+)
+def test_sums_are_exchanged_where_lanes_hold_less_than_sectors_of_the_result(product: str, staged: int | None) -> None:
+    """Of floats, the pairs of four lanes side by side are 32 bytes, and are stored as they are held."""
+    text = f"x = @param:x -> half{{256, 512}}\nw = @param:w -> half{{512, 128}}\n{product}\n@return(z)\n"
+    offered = [s for s in tiled_schedules(load(text, "sm_90")) if str(s["instruction"]).startswith("wgmma")]
+    assert {s.get("staged") for s in offered} == {staged}
+
+
 TURNS = Product(8, 32, 16, (300,), after=True)
 """More tiles than all units of a GPU have room for."""
 
@@ -126,6 +141,7 @@ def test_workgroups_take_turns() -> None:
 def test_the_copying_wave_waits_for_readers_and_no_other_does() -> None:
     _, kernel, _ = by_boxes(TURNS, "half", tile=(64, 128, 64))
     copying, multiplying = kernel.text.split("return;")
+    assert "if (gen::is_elected()) {" in copying
     assert "await_readers" in copying
     assert "copy_boxes" in copying
     assert "receive_boxes" in multiplying

@@ -67,7 +67,7 @@ def test_lanes_of_a_row_that_lies_apart_take_their_time() -> None:
 
 
 @pytest.mark.parametrize("orders", [*product([(0, 1), (1, 0)], repeat=2)], ids=str)
-@pytest.mark.parametrize("depth", [4008, 4003])
+@pytest.mark.parametrize("depth", [12008, 12003])
 def test_depths_that_are_filled_up_are_brought_as_they_lie(
     orders: tuple[tuple[int, ...], tuple[int, ...]], depth: int
 ) -> None:

@@ -119,7 +119,7 @@ def kernels_of(m: int, n: int, k: int, target: str) -> int:
 
 
 @pytest.mark.parametrize("target", ["sm_90", "gfx942"])
-@pytest.mark.parametrize(("m", "n", "k"), [(32, 4096, 4096), (512, 512, 16384), (64, 64, 65536)])
+@pytest.mark.parametrize(("m", "n", "k"), [(32, 1024, 14336), (512, 512, 16384), (64, 64, 65536)])
 def test_products_with_few_tiles_are_split(m: int, n: int, k: int, target: str) -> None:
     assert kernels_of(m, n, k, target) > 1
 
@@ -134,6 +134,24 @@ def test_products_that_fill_the_target_are_one_kernel(m: int, n: int, k: int, ta
 def test_whether_a_product_is_split_is_a_matter_of_the_target(target: str, kernels: int) -> None:
     """Its 128 tiles of 128 x 128 fill the 132 processors of sm_90, and less than half of the 304 of gfx942."""
     assert kernels_of(512, 4096, 14336, target) == kernels
+
+
+@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
+@pytest.mark.parametrize("seed", range(24))
+def test_parts_come_out_even_and_are_not_split_again(monkeypatch: pytest.MonkeyPatch, seed: int, target: str) -> None:
+    take_only(monkeypatch, "split_contraction")
+    draw = Random(seed)
+    m, n = (draw.choice([64, 96, 200, 384, 512, 1000, 1536]) for _ in "mn")
+    steps = draw.choice([16, 40, 48, 64, 72, 96, 128, 172, 224])
+    text = (
+        f"x = @param:x -> half{{{m}, {64 * steps}}}\nw = @param:w -> half{{{64 * steps}, {n}}}\n"
+        "z = dot(x, w)\n@return(z)\n"
+    )
+    contracted, *sums = load(text, target).lower("fuse").modules
+    (product,) = (node for node in contracted.nodes if node.op == "contraction")
+    parts = product.operands[0].type.lens[0] if sums else 1
+    assert steps % parts == 0
+    assert len(product.operands[0].type.lens) == (4 if sums else 3)
 
 
 def several_products(seed: int) -> tuple[str, dict[str, np.ndarray]]:
