@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from genrw.engine.egraph.too_large import not_allowed
 from genrw.engine.ir.dtypes import DTYPES, same_value
 from genrw.engine.ir.interner import CONTEXT_SHIFT, Interner, attributes_key
 from genrw.engine.ir.nodes import Attributes
@@ -272,10 +273,7 @@ class GuardEvaluator:
         try:
             return infer(self.library, name, attributes, operands, env)
         except TypeProblem as problem:
-            raise error(
-                f"rule `{self.variant.rule.name}` builds a `{name}` that is not allowed: {problem.message}",
-                pattern.span,
-            ) from None
+            raise not_allowed(self.variant.rule.name, name, problem, pattern.span, None) from None
 
 
 _MISSING = object()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from genrw.engine.egraph.too_large import not_allowed
 from genrw.engine.ir.enode import ENode
 from genrw.engine.ir.nodes import Attributes, Module
 from genrw.engine.ir.types import Type
@@ -58,7 +59,7 @@ def ill_made(library: Library, graph: EGraphSnapshot, modules: Sequence[Module])
             try:
                 type_ = infer(library, term.op, attributes, operands, context)
             except TypeProblem as problem:
-                return _not_allowed(library, makers, term.op, problem.message)
+                return _not_allowed(library, makers, term.op, problem)
             if differ(types.setdefault(number, type_), type_):
                 return other_type(library, makers, type_, types[number])
         if len(types) == known:
@@ -85,12 +86,11 @@ def ill_made_by(
         for term in (*graph.classes.get(number, ()), *graph.replaced.get(number, ())) if own else ():
             makers = _makers(graph, number, term, own)
             try:
-                problem = (
-                    _odd_attribute(library, term.op, graph.interner.attributes(term.attributes)) if makers else None
-                )
+                odd = _odd_attribute(library, term.op, graph.interner.attributes(term.attributes)) if makers else None
+                problem = TypeProblem(odd) if odd is not None else None
                 type_, wanted = (known.of_term(term), known.of_class(number, own)) if makers else (None, None)
             except TypeProblem as raised:
-                problem = raised.message
+                problem = raised
             if problem is not None:
                 return _not_allowed(library, makers, term.op, problem)
             if type_ is not None and wanted is not None and differ(wanted, type_):
@@ -161,11 +161,11 @@ def other_type(library: Library, makers: Sequence[str], found: Type, wanted: Typ
     return error(f"{name} puts {type_text(found)} in the place of {type_text(wanted)}", span, _REMEDY)
 
 
-def _not_allowed(library: Library, makers: Sequence[str], op: str, message: str) -> GenrwError:
+def _not_allowed(library: Library, makers: Sequence[str], op: str, problem: TypeProblem) -> GenrwError:
     """What is said of the last of the rules that may have made a term which its operator does not allow."""
     rule = _last(library, makers)
-    name, span = (f"rule `{rule.name}`", rule.right.span) if rule is not None else ("a rule", None)
-    return error(f"{name} builds a `{op}` that is not allowed: {message}", span, _REMEDY)
+    name, span = (rule.name, rule.right.span) if rule is not None else (None, None)
+    return not_allowed(name, op, problem, span, _REMEDY)
 
 
 def _last(library: Library, makers: Sequence[str]) -> RuleDecl | None:

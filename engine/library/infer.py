@@ -32,6 +32,10 @@ class TypeProblem(Exception):
         self.message, self.remedy, self.operand, self.attribute = message, remedy, operand, attribute
 
 
+class BeyondLimits(TypeProblem):
+    """An operation whose result has more elements or axes than a tensor may have."""
+
+
 class _Unanswered(Exception):
     """An expression of a declaration that has no value for the operation at hand."""
 
@@ -267,10 +271,10 @@ def _pointwise_result(
 
 
 def _within_limits(lens: tuple[int, ...]) -> tuple[int, ...]:
-    """A result's lengths; TypeProblem if it has more elements or axes than a tensor may have."""
+    """A result's lengths; BeyondLimits if they are more than a tensor may have."""
     excess = beyond_limits(lens)
     if excess is not None:
-        raise TypeProblem(*excess)
+        raise BeyondLimits(*excess)
     return lens
 
 

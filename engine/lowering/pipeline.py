@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from genrw.engine.egraph.encodings import Encodings
 from genrw.engine.egraph.extract import Extractor, written_nodes
 from genrw.engine.egraph.stage import EGraphSnapshot, StageEngine
+from genrw.engine.egraph.too_large import TooLarge, first_too_large
 from genrw.engine.fusion.compute_locations import OperandLocations, Places
 from genrw.engine.fusion.stage import Fused, fuse
 from genrw.engine.ir.nodes import Module, Node, Unit, unshared, walk
@@ -375,8 +376,26 @@ class Pipeline:
         """Run an engine, whose rules may have stood elsewhere when they were encoded."""
         try:
             return engine.run(modules, contexts, dict(enumerate(without)))
+        except TooLarge as problem:
+            raise self._told_of_program(problem, engine, modules, contexts) from None
         except GenrwError as problem:
             raise told_again(problem, self.library.files) from None
+
+    def _told_of_program(
+        self, problem: TooLarge, engine: StageEngine, modules: Sequence[Module], contexts: Sequence[Mapping[str, Any]]
+    ) -> GenrwError:
+        """What to tell of a rule that builds too much: if it came with genrw, of the program that asks for it."""
+        result = self.library.boundary("result").name
+        own = problem.rule in self.library.foreign_rules
+        for module, context in zip(modules, contexts, strict=True) if not own else ():
+            node = (
+                first_too_large(module, partial(_builds_too_much, engine, context))
+                if module.root.op == result
+                else None
+            )
+            if node is not None:
+                return problem.told_of(node)
+        return told_again(problem, self.library.files)
 
     def spaced(self, module: Module, stage: str) -> Module:
         """The module as a stage takes it: with its space once programs are cut into kernels."""
@@ -451,6 +470,17 @@ class Pipeline:
                     raise error(
                         f"a result of `{module.name}` is written to its parameter `{name}`", module.span, remedy
                     )
+
+
+def _builds_too_much(engine: StageEngine, context: Mapping[str, Any], module: Module) -> bool:
+    """Do an engine's rules build more of a program than a tensor may have?"""
+    try:
+        engine.run([module], [context])
+    except TooLarge:
+        return True
+    except GenrwError:
+        return False
+    return False
 
 
 def _made_by(unit: Unit) -> tuple[tuple[str, ...], ...]:
