@@ -8,21 +8,22 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
+from pygls.protocol import json_rpc
 from pygls.uris import from_fs_path, to_fs_path
 
 from genrw.authoring.formatting import formatted
-from genrw.editor import completion
+from genrw.editor import completion, renaming
 from genrw.editor.about import declaration_of, hover
-from genrw.editor.occurrence import FUNCTION, LET, LOCAL, MODULE, OPERATOR, RENAMED, VALUE, Occurrence
+from genrw.editor.occurrence import LOCAL, Occurrence
 from genrw.editor.positions import Positions
 from genrw.editor.project import Analysis, Project, forget
-from genrw.engine.programs.build import NAME
+from genrw.editor.renaming import shared_key
 from genrw.folders import RULES, require_folder
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.read import read_text
@@ -92,23 +93,13 @@ class Server(LanguageServer):
     def places(self, path: Path, name: Occurrence) -> list[tuple[Path, Occurrence]]:
         """Every place of what a name stands for."""
         library = self.project.analysis(path).library
-        key = _key(name, library)
+        key = shared_key(name, library)
         own = self.project.analysis(path).names
-        found = [(path, o) for o in own if _key(o, library) == key]
+        found = [(path, o) for o in own if shared_key(o, library) == key]
         if name.kind not in LOCAL:
             for other, names in self.project.elsewhere(path, self.roots()):
-                found += [(other, o) for o in names if other != path and _key(o, library) == key]
+                found += [(other, o) for o in names if other != path and shared_key(o, library) == key]
         return found
-
-
-def _key(name: Occurrence, library: Any) -> tuple[str, str, str]:
-    """What all places of one thing share: members of a family are the family, calls of a `let` the `let`."""
-    if name.kind == OPERATOR:
-        found = library.find(name.name)
-        return OPERATOR, found[0].name if found is not None else name.name, ""
-    if name.kind == FUNCTION and name.name in library.scope.lets:
-        return LET, name.name, ""
-    return name.key
 
 
 def _diagnostic(diagnostic: Diagnostic, place: lsp.Range) -> lsp.Diagnostic:
@@ -127,19 +118,31 @@ def _path(uri: str) -> Path:
 def make_server(folders: Sequence[Path] = (), shipped: bool = True) -> Server:
     """A server with all that it can answer."""
     server = Server(folders, shipped)
+    json_rpc.logger.addFilter(_is_failure)
     _texts(server)
     _questions(server)
     _changes(server)
     return server
 
 
+class _Told(JsonRpcException):
+    """What an editor is told in place of an answer."""
+
+
+def _is_failure(record: logging.LogRecord) -> bool:
+    """Is that a failure of the server, and not what an editor is told?"""
+    return record.exc_info is None or not isinstance(record.exc_info[1], _Told)
+
+
 def _answers(handler: _Handler) -> _Handler:
-    """A handler that has no answer where it fails: the editor's work goes on."""
+    """A handler that has no answer where it fails: the editor's work goes on. What it refuses is told."""
 
     @functools.wraps(handler)
     def guarded(*given: Any) -> Any:
         try:
             return handler(*given)
+        except renaming.Refused as refused:
+            raise _Told(str(refused), lsp.LSPErrorCodes.RequestFailed) from None
         except Exception:
             _log.exception("no answer")
             return None
@@ -247,28 +250,24 @@ def _changes(server: Server) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
     @_answers
-    def prepared(params: lsp.PrepareRenameParams) -> lsp.Range | None:
+    def prepared(params: lsp.PrepareRenameParams) -> lsp.Range:
         path = _path(params.text_document.uri)
-        _, name = server.name_at(path, params.position)
-        if name is None or not _may_be_renamed(server, path, name):
-            return None
-        return server.range(name.span, server.project.open.get(path, ""))
+        return server.range(_renamed(server, path, params.position).span, server.project.open.get(path, ""))
 
     @server.feature(lsp.TEXT_DOCUMENT_RENAME)
     @_answers
-    def renamed(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
-        path = _path(params.text_document.uri)
-        analysis, name = server.name_at(path, params.position)
-        new = params.new_name
-        if name is None or not _may_be_renamed(server, path, name) or not _is_free(name, new, analysis):
-            return None
-        changes: dict[str, list[lsp.TextEdit]] = {}
-        for other, found in server.places(path, name):
-            if found.is_sign:
-                continue
-            place = _location(server, other, found.span)
-            changes.setdefault(place.uri, []).append(lsp.TextEdit(place.range, found.prefix + new))
-        return lsp.WorkspaceEdit(changes=changes)
+    def renamed(params: lsp.RenameParams) -> lsp.WorkspaceEdit:
+        path, new = _path(params.text_document.uri), params.new_name
+        name = _renamed(server, path, params.position)
+        renaming.require_free(name, new, server.project.analysis(path))
+        found: dict[Path, list[Occurrence]] = {}
+        for other, place in server.places(path, name):
+            if not place.is_sign:
+                found.setdefault(other, []).append(place)
+        texts = {other: server.text(other) for other in found}
+        changed = {other: renaming.renamed(texts[other], places, new) for other, places in found.items()}
+        renaming.require_right(server.project, texts, changed)
+        return lsp.WorkspaceEdit(dict(_edits(server, *part, new) for part in found.items()))
 
     @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
     @_answers
@@ -282,27 +281,17 @@ def _changes(server: Server) -> None:
         return [] if new == text else [lsp.TextEdit(server.range(Span(Source("", text), 0, len(text)), text), new)]
 
 
-def _may_be_renamed(server: Server, path: Path, name: Occurrence) -> bool:
-    """Has a name places that can all be changed? Those of the shipped rules are not the editor's, unless open."""
-    library = server.project.analysis(path).library
-    kind = LET if name.kind == FUNCTION and name.name in library.scope.lets else name.kind
-    if name.is_sign or kind not in RENAMED or "{" in _key(name, library)[1]:
-        return False
-    if kind in LOCAL:
-        return True
-    declared = declaration_of(name, library)
-    return declared is not None and _file(server, declared.name_span) in {*server.project.open, *_own(server)}
+def _renamed(server: Server, path: Path, position: lsp.Position) -> Occurrence:
+    """The name at a place, which may be another one; Refused if it may not."""
+    analysis, name = server.name_at(path, position)
+    own = {*server.project.open, *_own(server)}
+    return renaming.require_renamed(name, analysis, server.project, own)
 
 
-def _is_free(name: Occurrence, new: str, analysis: Analysis) -> bool:
-    """May a thing be called so: is that a name of the language, and of nothing else of its kind?"""
-    dots_may_be = name.kind in (VALUE, MODULE)
-    if NAME.fullmatch(new) is None or ("." in new and not dots_may_be):
-        return False
-    called = replace(name, name=new)
-    if name.kind in LOCAL:
-        return all(o.key != called.key for o in analysis.names)
-    return declaration_of(called, analysis.library) is None
+def _edits(server: Server, path: Path, places: Sequence[Occurrence], new: str) -> tuple[str, list[lsp.TextEdit]]:
+    """A text's address, and what changes where names get another one."""
+    found = [lsp.TextEdit(_location(server, path, place.span).range, place.prefix + new) for place in places]
+    return from_fs_path(str(path)) or "", found
 
 
 def _own(server: Server) -> set[Path]:

@@ -12,6 +12,11 @@ from pathlib import Path
 from typing import Any
 
 _PATIENCE = 60
+_REQUEST_FAILED = -32803
+
+
+class Refusal(Exception):
+    """What the server told in place of an answer that it refused."""
 
 
 class Editor:
@@ -69,11 +74,13 @@ class Editor:
         self.process.stdin.flush()
 
     def ask(self, method: str, params: Any) -> Any:
-        """A request's result; an error is one of the test."""
+        """A request's result; Refusal if it is refused. Any other error is one of the test."""
         self._last += 1
         answer = self._answers[self._last] = queue.Queue()
         self._send({"id": self._last, "method": method, "params": params})
         message = answer.get(timeout=_PATIENCE)
+        if message.get("error", {}).get("code") == _REQUEST_FAILED:
+            raise Refusal(message["error"]["message"])
         assert "error" not in message, message
         return message["result"]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from client import Editor
+from client import Editor, Refusal
 
 from genrw.editor.positions import Positions
 
@@ -168,9 +170,8 @@ def test_signs_between_terms(editor: Editor) -> None:
         [find(SIGNED, "mine", n) for n in range(3)] + [find(SIGNED, "^", n) for n in range(3)]
     )
     changed = renamed(editor, name, find(SIGNED, "mine"), "own")
-    assert changed is not None
     assert sorted(map(start, changed[editor.uri(name)])) == [find(SIGNED, "mine", n) for n in range(3)]
-    assert renamed(editor, name, find(SIGNED, "^", 1), "own") is None
+    assert refused(editor, name, find(SIGNED, "^", 1), "own").startswith("the sign stays what it is")
     (wrong,) = editor.change(name, SIGNED.replace("+ i", "| i"))
     assert wrong["message"].startswith("no operator is written `|`\nhelp: the signs are ")
     assert wrong["range"]["start"] == {"line": 10, "character": 17}
@@ -192,10 +193,17 @@ def test_dialects(editor: Editor) -> None:
     editor.tell("textDocument/didClose", {"textDocument": {"uri": editor.uri(name)}})
 
 
-def renamed(editor: Editor, name: str, place: tuple[int, int], new: str) -> dict[str, Any] | None:
-    """What is changed in each text, or None."""
-    edit = editor.at("rename", name, *place, newName=new)
-    return None if edit is None else edit["changes"]
+def renamed(editor: Editor, name: str, place: tuple[int, int], new: str) -> dict[str, Any]:
+    """What is changed in each text."""
+    changes: dict[str, Any] = editor.at("rename", name, *place, newName=new)["changes"]
+    return changes
+
+
+def refused(editor: Editor, name: str, place: tuple[int, int], new: str) -> str:
+    """Why a name stays as it is."""
+    with pytest.raises(Refusal) as told:
+        editor.at("rename", name, *place, newName=new)
+    return str(told.value)
 
 
 def applied(text: str, edits: list[Any]) -> str:
@@ -209,40 +217,58 @@ def applied(text: str, edits: list[Any]) -> str:
 
 def test_rename(editor: Editor) -> None:
     changes = renamed(editor, "a.gen", find(PROGRAM, "root ="), "deep")
-    assert changes is not None
     text = PROGRAM.replace("root =", "deep =").replace("(root)", "(deep)")
     assert applied(PROGRAM, changes[editor.uri("a.gen")]) == text
     changes = renamed(editor, "rules/mine.rw", find(RULES, "twice_root"), "doubled")
-    assert changes is not None
     assert applied(RULES, changes[editor.uri("rules/mine.rw")]) == RULES.replace("twice_root", "doubled")
     assert applied(PROGRAM, changes[editor.uri("a.gen")]) == PROGRAM.replace("twice_root", "doubled")
     changes = renamed(editor, "rules/mine.rw", find(RULES, "permutation"), "perm")
-    assert changes is not None
     assert applied(RULES, changes[editor.uri("rules/mine.rw")]) == RULES.replace("[permutation]", "[permutation=perm]")
 
 
-def test_what_is_not_renamed(editor: Editor) -> None:
-    assert renamed(editor, "a.gen", find(PROGRAM, "reduce_sum"), "other") is None
-    assert renamed(editor, "rules/mine.rw", find(RULES, "sqrt", 1), "other") is None, "a shipped operator"
-
-
 @pytest.mark.parametrize(
-    ("text", "name", "new"),
+    ("text", "name", "message"),
     [
-        ("a.gen", "root =", "a b"),
-        ("a.gen", "root =", "größe"),
-        ("a.gen", "root =", "s"),
-        ("rules/mine.rw", "twice_root", "twice.root"),
-        ("rules/mine.rw", "twice_root", "sqrt"),
-        ("rules/mine.rw", "half_of", "keepdims"),
-        ("rules/mine.rw", "sum_of_roots", "again"),
-        ("rules/mine.rw", "x), sqrt(y)", "y"),
-        ("rules/mine.rw", "x), sqrt(y)", "limit"),
+        ("a.gen", "reduce_sum", "`reduce_{op}` is not renamed: names of this kind are parts of others"),
+        ("a.gen", "𝔸", "no name stands here"),
+        ("rules/mine.rw", "sqrt(y)", "`sqrt` is declared in rules/ops/functions.rw, which is not among your files"),
+        ("rules/mine.rw", "simplify", "no name stands here"),
     ],
 )
-def test_names_that_are_none_or_taken(editor: Editor, text: str, name: str, new: str) -> None:
+def test_what_is_not_renamed(editor: Editor, text: str, name: str, message: str) -> None:
+    """The reason is told before a new name is asked for, and where one comes nevertheless."""
+    place = find({"a.gen": PROGRAM}.get(text, RULES), name)
+    assert refused(editor, text, place, "other").startswith(message)
+    with pytest.raises(Refusal, match=re.escape(message)):
+        editor.at("prepareRename", text, *place)
+
+
+NONE, TAKEN = "`{}` is no name: names are letters, digits", "`{}` is the name of something else"
+NAMES = [
+    ("a.gen", "root =", "a b", NONE),
+    ("a.gen", "root =", "größe", NONE),
+    ("a.gen", "root =", "s", TAKEN),
+    ("a.gen", "root =", "inf", "`{}` is a number and cannot name a result"),
+    ("rules/mine.rw", "twice_root", "twice.root", NONE),
+    ("rules/mine.rw", "twice_root", "sqrt", TAKEN),
+    ("rules/mine.rw", "twice_root", "contracted", TAKEN),
+    ("rules/mine.rw", "half_of", "keepdims", TAKEN),
+    ("rules/mine.rw", "half_of", "len", "`{}` is a function of the language"),
+    ("rules/mine.rw", "half_of", "if", "expected a name, found `if`"),
+    ("rules/mine.rw", "sum_of_roots", "again", TAKEN),
+    ("rules/mine.rw", "x), sqrt(y)", "y", TAKEN),
+    ("rules/mine.rw", "x), sqrt(y)", "limit", TAKEN),
+    ("rules/mine.rw", "x), sqrt(y)", "target", "`{}` is what the context has, and nothing else may be called so here"),
+    ("rules/mine.rw", "x), sqrt(y)", "half", "`{}` is an element type, and nothing else may be called so here"),
+    ("rules/mine.rw", "x), sqrt(y)", "not", "`not` stands before no term"),
+]
+
+
+@pytest.mark.parametrize(("text", "name", "new", "message"), NAMES)
+def test_names_that_are_none_or_taken(editor: Editor, text: str, name: str, new: str, message: str) -> None:
     """Nothing is called so: the text would not be read any more, or two things would be one."""
-    assert renamed(editor, text, find({"a.gen": PROGRAM}.get(text, RULES), name), new) is None
+    told = refused(editor, text, find({"a.gen": PROGRAM}.get(text, RULES), name), new)
+    assert told.startswith(message.format(new)), told
 
 
 def test_completion(editor: Editor) -> None:
@@ -273,7 +299,7 @@ def test_formatting(editor: Editor) -> None:
 
 
 JUNK = ("(", "]", "{", "\n", '"', "@", "=>", "𝔸", "\r", "\0", "when ", "rule ", "..", "\u2028", "x.")
-ASKED = ("hover", "definition", "completion", "prepareRename")
+ASKED = ("hover", "definition", "completion")
 
 
 def test_it_never_dies(editor: Editor) -> None:
@@ -290,7 +316,9 @@ def test_it_never_dies(editor: Editor) -> None:
             for method in ASKED:
                 editor.at(method, name, *place)
             editor.at("references", name, *place, context={"includeDeclaration": True})
-            editor.at("rename", name, *place, newName="new")
+            for method, more in (("prepareRename", {}), ("rename", {"newName": "new"})):
+                with suppress(Refusal):
+                    editor.at(method, name, *place, **more)
     assert editor.process.poll() is None
     assert editor.change("d.gen", PROGRAM) == []
 
@@ -309,7 +337,7 @@ def test_nothing_old_is_told_of_a_text_that_cannot_be_read(editor: Editor) -> No
     assert editor.at("rename", "apart/broken.rw", 2, 8, newName="other") is not None
     told = editor.change("apart/broken.rw", f"# a line more\n\n{good}rule\n")
     assert [d["message"].split("\n")[0] for d in told] == ["expected a name, found the end of the declaration"]
-    assert editor.at("rename", "apart/broken.rw", 2, 8, newName="other") is None
+    assert refused(editor, "apart/broken.rw", (2, 8), "other").startswith("the text cannot be read: expected a name")
     assert editor.at("hover", "apart/broken.rw", 4, 8) is None
 
 
