@@ -226,7 +226,7 @@ class _Gatherer:
         decls: dict[str, InstructionDecl] = self._of(InstructionDecl)
         made: dict[str, Instruction] = {}
         for name, decl in decls.items():
-            values = settings(name, dict(decl.values), scope, self.problems)
+            values = settings(name, decl.values, scope, self.problems)
             problems = [*instruction_problems(decl, values)]
             self.problems += problems
             if not problems:

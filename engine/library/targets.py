@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from genrw.engine.language.expr_walk import calls, free_names
+from genrw.engine.language.expr_walk import calls, did_you_mean, free_names
 from genrw.engine.library.infer import filled
 from genrw.engine.library.instructions import INSTRUCTION
 from genrw.engine.library.library import DEFAULT, ExpressionScope, Target
@@ -29,10 +29,10 @@ def targets_of(
     targets: dict[str, Target] = {}
     for decl in decls.values():
         chain = base_chain(decl, decls)
-        values = {name: value for one in reversed(chain) for name, value in one.values if name not in MARKS}
+        lines = [line for one in reversed(chain) for line in one.values if line[0] not in MARKS]
         problems += [*_base_problems(decl, decls), *_marks(decl, targets)]
         if not is_marked(decl, ABSTRACT):
-            target = Target(decl.name, settings(decl.name, values, scope, problems), is_marked(decl, DEFAULT))
+            target = Target(decl.name, settings(decl.name, lines, scope, problems), is_marked(decl, DEFAULT))
             problems += _unmet(chain, target, scope, instructions)
             targets[decl.name] = target
     return targets
@@ -52,23 +52,48 @@ def base_chain(decl: TargetDecl, decls: Mapping[str, TargetDecl]) -> list[Target
 
 
 def settings(
-    name: str, values: Mapping[str, Expr], scope: ExpressionScope, problems: list[Diagnostic]
+    name: str, lines: Sequence[tuple[str, Expr]], scope: ExpressionScope, problems: list[Diagnostic]
 ) -> dict[str, Any]:
-    """Settings evaluated, each of which may name those before it."""
+    """Settings evaluated, each of which may name those before it. The last of several of a name counts, for those of a base that
+    name it, too. What names one that has no value has none."""
+    left = dict(lines)
+    before = {key: {other for other, _ in lines[:place]} for place, (key, _) in enumerate(lines)}
     names: dict[str, Any] = {"name": name}
-    for key, expr in values.items():
-        try:
-            names[key] = scope.compile(expr)(names)
-        except GenrwError as problem:
-            problems += (p for p in problem.diagnostics if p not in problems)
+    while left:
+        key = next((key for key, expr in left.items() if not (free_names(expr) & before[key] & left.keys())), None)
+        if key is None:
+            key = next(iter(left))
+            problems.append(Diagnostic(f"`{key}` is made of itself", left.pop(key).span, "name other values"))
+            continue
+        expr = left.pop(key)
+        if free_names(expr) & before[key] <= names.keys():
+            known = {given: value for given, value in names.items() if given in before[key] or given == "name"}
+            _evaluate(key, expr, scope, known, names, problems)
     return names
+
+
+def _evaluate(
+    key: str,
+    expr: Expr,
+    scope: ExpressionScope,
+    known: Mapping[str, Any],
+    names: dict[str, Any],
+    problems: list[Diagnostic],
+) -> None:
+    """Give a name its value, or add to the problems why it has none."""
+    try:
+        names[key] = scope.compile(expr)(known)
+    except GenrwError as problem:
+        problems += (p for p in problem.diagnostics if p not in problems)
 
 
 def _base_problems(decl: TargetDecl, decls: Mapping[str, TargetDecl]) -> Iterator[Diagnostic]:
     if decl.base is None:
         return
     if decl.base not in decls:
-        yield Diagnostic(f"the base target `{decl.base}` is not declared", decl.name_span)
+        yield Diagnostic(
+            f"the base target `{decl.base}` is not declared", decl.name_span, did_you_mean(decl.base, decls)
+        )
     elif decl in base_chain(decls[decl.base], decls):
         yield Diagnostic(f"the base target `{decl.base}` is its own ancestor", decl.name_span)
 

@@ -18,7 +18,7 @@ from genrw.grammar.rw_tree import TargetDecl
 from genrw.grammar.source import Span
 
 _COMPILED_FOR = "arch"
-"""What compilers ask of a target that is called otherwise than they call it; no rule reads it."""
+"""What compilers ask of a target that is called otherwise than they call it, else its name; no rule reads it."""
 
 
 def check_targets(library: Library, declarations: Iterable[object]) -> list[Diagnostic]:
@@ -41,16 +41,18 @@ def _target(library: Library, decl: TargetDecl) -> Iterator[Diagnostic]:
             remedy = did_you_mean(name, known) or "nothing reads it: remove it"
             yield Diagnostic(f"no other target has a `{name}`, and no rule reads it", span, remedy)
         elif name in target.values:
-            theirs = [t.values[name] for t in others if name in t.values]
+            theirs = [t.values.get(name, t.name) for t in others if name in t.values or name == _COMPILED_FOR]
             yield from _value(name, target.values[name], theirs, span)
             yield from _instructions(library, target.values[name], theirs, span)
+    if not _is_based(library, decl):
+        return  # That is told, and what it lacks would stand in its base.
     missing = set.intersection(*(_bases(library, t.name) for t in others)) - _bases(library, decl.name)
     for base in sorted(missing):
         remedy = f"write target {decl.name} : {base}" if decl.base is None else f"base `{decl.base}` on it"
         yield Diagnostic(
             f"every other target is based on `{base}`, which says what their values keep", decl.name_span, remedy
         )
-    for name in sorted(set.intersection(*(set(t.values) for t in others)) - set(target.values)):
+    for name in sorted(set.intersection(*(set(t.values) for t in others)) - set(target.values) - set(places)):
         shown = ", ".join(dict.fromkeys(shown_value(t.values[name]) for t in others))
         message = f"`{decl.name}` has no `{name}`, which every other target has"
         yield Diagnostic(message, decl.name_span, f"write {name} …; others have {shown}")
@@ -72,6 +74,12 @@ def _bases(library: Library, name: str) -> set[str]:
     """A target and all that it is based on."""
     decls = _declared(library)
     return {d.name for d in base_chain(decls[name], decls)}
+
+
+def _is_based(library: Library, decl: TargetDecl) -> bool:
+    """Does the chain of a target's bases end?"""
+    decls = _declared(library)
+    return base_chain(decl, decls)[-1].base is None
 
 
 def _declared(library: Library) -> dict[str, TargetDecl]:

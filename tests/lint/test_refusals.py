@@ -323,6 +323,14 @@ REFUSED = {
     "a text behind another value": (TARGET.format('flat_steps 1 "step"'), '"step"', "a text follows the value"),
     "a target that keeps nothing": (BARE, "mine", "every other target is based on `machine`"),
     "a value that is missing": (BARE, "mine", "has no `bandwidth_gbs`"),
+    "a value made of itself": (TARGET.format("gflops 2 * gflops"), "2 * gflops", "`gflops` is made of itself"),
+    "values made of one another": (
+        TARGET.format("bandwidth_gbs gflops\n  gflops bandwidth_gbs"),
+        "gflops",
+        "`bandwidth_gbs` is made of itself",
+    ),
+    "an architecture that is no text": (TARGET.format("arch 90"), "90", "`arch` is a text, not a whole number"),
+    "a base that is spelt otherwise": ("target mine : cnda\n", "mine", "the base target `cnda` is not declared"),
 }
 
 
@@ -376,6 +384,30 @@ def test_an_operator_of_which_nothing_becomes_is_told_of(about: str, tmp_path: P
     library, _ = unchecked_library([tmp_path])
     told = [(f.kind, f.subject, f.diagnostic.span.text) for f in lint(library) if f.diagnostic.span is not None]
     assert told == [("not lowered", "mine", "mine")]
+
+
+ALONE = {
+    "a base that is not declared": "target mine : nothing\n  wave_size 64\n",
+    "bases in a circle": "target mine : mine\n  wave_size 64\n",
+    "a value that has none": TARGET.format("gflops 1 / 0\n  bandwidth_gbs gflops / 10"),
+}
+
+
+@pytest.mark.parametrize("about", ALONE)
+def test_what_follows_from_a_fault_is_not_told(about: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.rw").write_text(ALONE[about])
+    with pytest.raises(GenrwError) as raised:
+        load_library([tmp_path])
+    assert len(raised.value.diagnostics) == 1
+
+
+def test_values_name_those_above_them_wherever_a_base_has_these(tmp_path: Path) -> None:
+    """What a base makes of a value is made of the one that stands last."""
+    family = "target family : gfx942\n  abstract true\n  last_cache_bytes compute_units * 1048576\n"
+    own = "target mine : family\n  compute_units 100\n  gflops compute_units * 200\n  bandwidth_gbs gflops / 10\n"
+    (tmp_path / "mine.rw").write_text(family + own)
+    values = load_library([tmp_path]).target("mine").values
+    assert (values["gflops"], values["bandwidth_gbs"], values["last_cache_bytes"]) == (20000, 2000.0, 104857600)
 
 
 def test_a_target_like_the_others_is_taken(tmp_path: Path) -> None:
