@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from breadth import spread
 from support import load
 
 from genrw.codegen.runtime.devices import HostDevice
+from genrw.program import Program
 
 FORMS = {
     "one input": ("a = dot(x, y)\nb = dot(x, w)", "a, b"),
@@ -32,11 +36,18 @@ def elements(target: str) -> str:
     return "float" if target == "host" else "half"
 
 
-@pytest.mark.parametrize("form", FORMS)
+def together(texts: Mapping[str, str], target: str, **options: Any) -> Program:
+    """Programs that are lowered in one call, each a module named by what is particular about it."""
+    programs = {name: load(text, target, **options) for name, text in texts.items()}
+    modules = [replace(p.modules[0], name=name.replace(" ", "_")) for name, p in programs.items()]
+    return next(iter(programs.values())).with_modules(tuple(modules))
+
+
 @pytest.mark.parametrize("target", ["sm_90", "gfx942", "gfx1100", "host"])
-def test_each_is_computed_by_tiles(target: str, form: str) -> None:
-    size = Random(f"{target}/{form}").choice([512, 768, 1024])
-    for module in load(program(form, size, elements(target)), target).lower("schedule").modules:
+def test_each_is_computed_by_tiles(target: str) -> None:
+    sizes = {form: Random(f"{target}/{form}").choice([512, 768, 1024]) for form in FORMS}
+    texts = {form: program(form, size, elements(target)) for form, size in sizes.items()}
+    for module in together(texts, target).lower("schedule").modules:
         folds = [node.op for node in module.nodes if node.op == "contraction" or node.op.startswith("reduce_")]
         if "contraction" in folds:
             assert (len(folds), module.schedule["algo"]) == (1, "matrix"), module.name
@@ -91,23 +102,26 @@ BESIDE = {
 
 
 @pytest.mark.parametrize("plan", ["search", "exact"])
-@pytest.mark.parametrize("form", BESIDE)
 @pytest.mark.parametrize("target", ["sm_90", "gfx942", "gfx1100", "host"])
-def test_what_tiles_do_not_have_another_kernel_stores(target: str, form: str, plan: str) -> None:
+def test_what_tiles_do_not_have_another_kernel_stores(target: str, plan: str) -> None:
+    texts = {form: beside(form, elements(target)) for form in BESIDE}
+    loaded = together(texts, target, plan=plan, schedule={"algo": "matrix"})
+    for module in loaded.lower("fuse").modules:
+        if any(node.op == "contraction" for node in module.nodes):
+            assert {result.type.elements for result in module.root.operands} == {40 * 64}
+    loaded.lower("final")
+
+
+def beside(form: str, dtype: str) -> str:
+    """A product, and results beside it."""
     lines, results = BESIDE[form]
-    dtype = elements(target)
-    text = f"""
+    return f"""
         x = @param:x -> {dtype}{{40, 96}}
         w = @param:w -> {dtype}{{96, 64}}
         v = @param:v -> {dtype}{{40, 96, 64}}
         z = dot(x, w)
         {lines.replace(chr(10), chr(10) + " " * 8)}
         @return({results})"""
-    loaded = load(text, target, plan=plan, schedule={"algo": "matrix"})
-    for module in loaded.lower("fuse").modules:
-        if any(node.op == "contraction" for node in module.nodes):
-            assert {result.type.elements for result in module.root.operands} == {40 * 64}
-    loaded.lower("final")
 
 
 @pytest.mark.parametrize("plan", ["search", "exact"])

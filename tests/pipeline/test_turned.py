@@ -8,6 +8,7 @@ import pytest
 from alternatives_taken import take_only
 from breadth import spread
 from support import check_every_stage, check_host, check_host_schedules, load, schedules
+from together import lower_together
 
 TARGETS = ("gfx942", "gfx1100", "sm_90", "host")
 LAST = (1024, 960, 1000, 130, 129)
@@ -43,10 +44,12 @@ def turned(kind: str, seed: int) -> str:
 
 @pytest.mark.parametrize(("kind", "target"), spread([*ROWS], TARGETS))
 def test_random_programs(kind: str, target: str) -> None:
-    for seed in range(3):
-        check_every_stage(turned(kind, seed), target)
-    for seed in range(100, 102):
-        check_host(turned(kind, seed), target)
+    at_stages, as_kernels = ([turned(kind, seed) for seed in seeds] for seeds in (range(3), range(100, 102)))
+    lower_together([*at_stages, *as_kernels], target)
+    for text in at_stages:
+        check_every_stage(text, target)
+    for text in as_kernels:
+        check_host(text, target)
 
 
 TURNED_ROWS = """
