@@ -165,6 +165,8 @@ class Coverage:
                 before = [(labels[unit.name], m) for unit in todo for m in unit.kernels]
                 self._note(before, after, stage, options, trace)
             current = [lowered.get(unit.name, unit) for unit in current]
+            if stage == self.library.scheduling_stage:
+                options = replace(options, schedule={})  # of several kernels, not all have what was asked for
 
     def _stages_asked(self) -> tuple[str, ...]:
         """The stages up to the last one of a rule that is asked about."""

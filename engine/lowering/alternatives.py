@@ -171,9 +171,11 @@ class Alternatives:
 
     def _predicted(self, programs: Sequence[Sequence[Module]], options: Options) -> list[float]:
         """The microseconds that the kernels of each program take with their cheapest schedules; no program is fast of which no
-        kernel can have the schedule that the call asks for."""
+        kernel can have the schedule that the call asks for. Kernels that start while the one before ends wait for no launch:
+        what they take to begin is part of what schedules are rated at."""
         rated = iter(self._lowering.rated(unshared(m for modules in programs for m in modules), options))
-        launch = PlanCosts.of(self._lowering.library.target(options.target).values).launch
+        target = self._lowering.library.target(options.target)
+        launch = 0.0 if target.values.get("overlapping_launches") else PlanCosts.of(target.values).launch
         programs_kernels = [[next(rated) for _ in modules] for modules in programs]
         return [
             sum(launch + kernel.least for kernel in kernels)
