@@ -192,7 +192,7 @@ SPACE_MEMBERS = frozenset(
         "lines",
         "sectors",
     }
-    | {"operations", "item", "wide", "stored", "min_stride", "fast"}
+    | {"operations", "item", "wide", "stored_item", "min_stride", "fast"}
 )
 """What rules may ask of a kernel's space."""
 
@@ -215,7 +215,7 @@ def space_record(module: Module, library: Library) -> Members:
     `turned` do not, the axes beside one another along which the neighbours of these lie ([] without), and for tiles of it: how many neighbours follow one another down it in memory (`run`), how many lines of
     memory waves ask for (`lines`), and how many sectors of 32 bytes tiles bring (`sectors`); `item`, the bytes of
     the smallest element type read or written, `wide` those of the largest, of tensors at least half as large as the space, if
-    there are some, and `stored` those of the largest that is stored; `views`, the shapes of what the only fold
+    there are some, and `stored_item` those of the largest that is stored; `views`, the shapes of what the only fold
     multiplies before it adds up, `view_types`, their element types, `view_layouts`, how they lie in memory ([lens, strides], [] where
     that is no layout), `view_strides`, the same of those too that are padded, `view_runs`, how many neighbours lie side by side there for certain, and `sum_type`,
     that of its result; `inner_views`, the shapes
@@ -281,7 +281,7 @@ def space_record(module: Module, library: Library) -> Members:
             "inner_n": lambda: sum(prod(fold_lens(f, library)[a] for a in fold_axes(f, library)) for f in inner()),
             "item": lambda: min((itemsize(t.dtype) for t in _streamed(module, prod(lens))), default=4),
             "wide": lambda: max((itemsize(t.dtype) for t in _streamed(module, prod(lens))), default=4),
-            "stored": lambda: max((itemsize(t.dtype) for t in _stored(module) if t.sort == "tensor"), default=1),
+            "stored_item": lambda: max((itemsize(t.dtype) for t in _stored(module) if t.sort == "tensor"), default=1),
             "min_stride": lambda: _min_stride(module, lens, axes),
             "fast": lambda: next((d in axes for d in range(len(lens) - 1, -1, -1) if lens[d] > 1), False),
         },

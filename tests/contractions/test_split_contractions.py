@@ -19,15 +19,17 @@ from genrw.codegen.runtime.devices import HostDevice
 from genrw.engine.library.library import Library
 
 EAGER = """
-/// Units enough, and launches so cheap, that short depths may be split.
+/// Units enough, and kernels that begin so soon, that short depths may be split.
 target eager_waves : gfx942
   arch "gfx942"
   default false
   launch_us 0.001
+  latency_us 0.001
 
 target eager_warps : sm_90
   arch "sm_90"
   launch_us 0.001
+  latency_us 0.001
 """
 TARGETS = ("eager_waves", "eager_warps")
 
