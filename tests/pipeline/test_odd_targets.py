@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from support import differences, inputs_and_reference, load
 
 from genrw.authoring.rulesets import load_library
 from genrw.engine.library.library import Library
+from genrw.grammar.diagnostics import GenrwError
 
 ODD = """\
 target odd_wave4 : amd
@@ -87,3 +90,63 @@ def test_lanes_of_a_workgroup_have_elements_of_their_own(target: str, odd: Libra
     inputs, want = inputs_and_reference(text)
     lowered = load(text, target, odd).lower("final")
     assert not differences(lowered, lowered.run(inputs, "interpret"), want)
+
+
+SMALL = """\
+target small_waves : gfx942
+  arch "gfx942"
+  default false
+  block_sizes [64, 128]
+  default_block 64
+
+target small_warps : sm_90
+  arch "sm_90"
+  block_sizes [64, 128]
+  default_block 64
+"""
+
+PRODUCTS = {
+    "product": "x = @param:x -> half{256, 256}\nw = @param:w -> half{256, 256}\ny = dot(x, w)\n@return(y)",
+    "attention": """\
+q = @param:q -> half{2, 128, 64}
+k = @param:k -> half{2, 64, 128}
+v = @param:v -> half{2, 128, 64}
+s = dot(q, k)
+p = softmax[axis=2](s)
+y = dot(p, v)
+@return(y)""",
+}
+
+
+@pytest.mark.parametrize("target", ["small_waves", "small_warps"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_waves_that_multiply_and_those_that_copy_are_no_more_than_a_workgroup_has(
+    name: str, target: str, tmp_path: Path
+) -> None:
+    (tmp_path / "small.rw").write_text(SMALL)
+    program = load(PRODUCTS[name], target, load_library([tmp_path]))
+    rated = program.lower("schedule").trace.schedules
+    schedules = [dict(schedule) for kernel in rated.values() for _, schedule, _ in kernel]
+    assert any(schedule["algo"] == "matrix" for schedule in schedules)
+    assert max(schedule["block_size"] for schedule in schedules) <= 128
+    assert max(kernel.launched for kernel in program.kernels()) <= 128
+
+
+CROWDED = """\
+stage schedule
+
+/// As many lanes on a workgroup's rows as a launch has not.
+rule crowded_rows
+  return(xs...)
+  when is_rows(space, policy) and target.wave_size > 1
+  => scheduled[algo="crowded", block_size=4096, lanes=32, vector=4, share=8, steps=1](xs...)
+"""
+
+
+@pytest.mark.parametrize("target", ["gfx942", "sm_90"])
+def test_schedules_of_more_lanes_than_a_workgroup_has_are_refused(target: str, tmp_path: Path) -> None:
+    """A compiler takes their kernels, and a GPU does not launch these."""
+    (tmp_path / "own.rw").write_text(CROWDED)
+    text = "x = @param:x -> float{512, 256}\ny = reduce_sum[axes={1}](x)\n@return(y)"
+    with pytest.raises(GenrwError, match="4096 lanes are more than a workgroup of the target has"):
+        load(text, target, load_library([tmp_path])).lower("schedule")
