@@ -14,7 +14,14 @@ from genrw.engine.ir.types import EFFECT, Type, beyond_limits
 from genrw.engine.library.infer import TypeProblem, check_arity, environment, infer, unmet_requirement
 from genrw.engine.library.library import Library, Operator
 from genrw.engine.programs.build_main import build_main, is_main
-from genrw.engine.programs.calls import called_modules, check_calls
+from genrw.engine.programs.calls import (
+    called_modules,
+    check_calls,
+    check_given,
+    check_names,
+    check_operands,
+    parameters_of,
+)
 from genrw.engine.programs.headers import check_results, check_space
 from genrw.engine.programs.space import space_record
 from genrw.grammar import gen_tree as tree
@@ -310,12 +317,11 @@ class _Builder:
                     results = self.result_nodes(instruction, scope), instruction.span
                     continue
                 if instruction.op == "@param" and arguments is not None:
-                    node = next(taken, None)
-                    if node is None:
-                        raise error("the call gives too few operands", instruction.span)
-                    made = [node]
+                    made = [next(taken)]
                 else:
                     made = self.instruction(instruction, scope)
+                if made:
+                    check_names(instruction, len(made))
             except GenrwError as problem:
                 self.problems.extend(problem.diagnostics)
                 made = []
@@ -635,10 +641,22 @@ class _Builder:
         if name not in self.modules or name in self.calling:
             why = "calls itself" if name in self.calling else "is not in this file"
             raise error(f"module `{name}` {why}", attribute.value_span)
+        module = self.modules[name]
+        check_operands(instruction, module)
+        for written, node, parameter in zip(instruction.operands, operands, parameters_of(module), strict=True):
+            check_given(written, node.type, parameter, self.tensor_type(parameter), name)
+        told = len(self.problems)
         self.calling.append(name)
-        results = self.instructions(self.modules[name], operands)
+        results = self.instructions(module, operands)
         self.calling.pop()
-        return results[0] if results is not None else []
+        if len(self.problems) > told:
+            return []
+        if results is None:
+            raise error(f"module `{name}` has no `@return`", attribute.value_span, "end it with `@return(name)`")
+        made, _ = results
+        if len(made) == 1:
+            self.check_written_type(instruction, made[0].type)
+        return made
 
 
 def _too_wide(what: str, parts: str, most: int, span: Span) -> GenrwError:

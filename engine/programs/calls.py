@@ -1,9 +1,12 @@
-"""How large the calls of modules make a program: each is built in place, so its size is known before it is built."""
+"""Calls of modules: whether they fit the modules that they call, and how large they make a program, which is known before each is
+built in place."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from genrw.engine.ir.types import Type
+from genrw.engine.programs.build_main import type_text
 from genrw.grammar import gen_tree as tree
 from genrw.grammar.diagnostics import error
 from genrw.grammar.source import Span
@@ -18,6 +21,52 @@ def called_modules(module: tree.Module) -> Iterator[tuple[str, Span]]:
         for attribute in instruction.attributes:
             if attribute.name == "module" and isinstance(attribute.value, tree.Word):
                 yield attribute.value.name, attribute.value_span
+
+
+def parameters_of(module: tree.Module) -> list[tree.Instruction]:
+    """The parameters that a module declares, in order."""
+    return [instruction for instruction in module.instructions if instruction.op == "@param"]
+
+
+def check_operands(instruction: tree.Instruction, module: tree.Module) -> None:
+    """GenrwError unless a call gives a value for each parameter of a module, and no more."""
+    number = next((o for o in instruction.operands if not isinstance(o, tree.Ref)), None)
+    if number is not None:
+        raise error("a module is given values, not numbers", number.span, "write the number into the module")
+    parameters = parameters_of(module)
+    if len(instruction.operands) != len(parameters):
+        plural = "" if len(parameters) == 1 else "s"
+        raise error(
+            f"`{module.name}` takes {len(parameters)} operand{plural}, not {len(instruction.operands)}",
+            instruction.op_span,
+            f"its parameters are {', '.join(p.param or '' for p in parameters)}" if parameters else "give it none",
+        )
+
+
+def check_given(operand: tree.Operand, found: Type, parameter: tree.Instruction, wanted: Type, name: str) -> None:
+    """GenrwError for an operand of another type than the parameter of the module of that name has. One without axes stands for
+    the elements of any tensor."""
+    assert isinstance(operand, tree.Ref)
+    if found.sort == "tensor" and (found.dtype != wanted.dtype or (wanted.lens and found.lens != wanted.lens)):
+        packed = type_text(Type("tensor", found.dtype, found.lens))
+        raise error(
+            f"`{operand.name}` is {packed}, but `{parameter.param}` of `{name}` is {type_text(wanted)}",
+            operand.span,
+            "convert it, or declare the parameter so",
+        )
+
+
+def check_names(instruction: tree.Instruction, count: int) -> None:
+    """GenrwError for an instruction with more names than the values that it makes."""
+    if len(instruction.names) <= count:
+        return
+    values = "1 value" if count == 1 else f"{count} values"
+    span = instruction.name_spans[count] if instruction.name_spans else instruction.span
+    raise error(
+        f"`{instruction.op}` makes {values}, not {len(instruction.names)}",
+        span,
+        f"leave out {', '.join(f'`{name}`' for name in instruction.names[count:])}",
+    )
 
 
 def check_calls(module: tree.Module, modules: Mapping[str, tree.Module]) -> None:
