@@ -58,3 +58,31 @@ def test_random_programs(library: Library, monkeypatch: pytest.MonkeyPatch) -> N
         problems = differences(stages["final"], stages["final"].run(inputs, "interpret"), want)
         assert not problems, f"{text}\n{problems}"
     assert parted > PROGRAMS // 3
+
+
+def columns(random: Random) -> str:
+    """The sum of some columns of a tensor that goes on past its ends."""
+    rows, width = random.randint(2, 20), random.randint(2, 9)
+    pads = [random.randint(0, length - 1) for length in (rows, width) * 2]
+    whole = width + pads[1] + pads[3]
+    taken = random.sample(range(whole), min(whole, random.randint(2, 7)))
+    mode = random.choice(("reflect", "reflect", "edge"))
+    lines = [
+        f"x = @param:x -> int32{{{rows}, {width}}}",
+        f"p = pad[pads={{{', '.join(map(str, pads))}}}, mode={mode}](x)",
+        *(f"c{k} = slice[axes={{1}}, starts={{{d}}}, ends={{{d + 1}}}](p)" for k, d in enumerate(taken)),
+        "s0 = neg(c0)",
+        *(f"s{k} = add(s{k - 1}, c{k})" for k in range(1, len(taken))),
+        f"@return(s{len(taken) - 1})",
+    ]
+    return "\n".join([*lines, ""])
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_columns_of_tensors_that_go_on_past_their_ends(seed: int) -> None:
+    """Places of columns are shares of constants, of which rules make no end of remainders unless these are constants, too."""
+    text = columns(Random(seed))
+    inputs, want = inputs_and_reference(text)
+    lowered = load(text, ("gfx942", "sm_90", "host")[seed % 3]).lower("final")
+    problems = differences(lowered, lowered.run(inputs, "interpret"), want)
+    assert not problems, f"{text}\n{problems}"

@@ -1134,6 +1134,17 @@ def _corners() -> dict[str, str]:
             s = slice[axes={0, 1}, starts={1, 2}, ends={9, 11}](q)
             r = sub(p, s)
             @return(r)""",
+        "columns_of_mirrored_rows": """
+            x = @param:x -> uint8{17, 3}
+            p = pad[pads={2, 1, 7, 0}, mode=reflect](x)
+            a = slice[axes={1}, starts={0}, ends={1}](p)
+            b = slice[axes={1}, starts={1}, ends={2}](p)
+            c = slice[axes={1}, starts={2}, ends={3}](p)
+            d = slice[axes={1}, starts={3}, ends={4}](p)
+            e = add(a, b)
+            f = add(e, c)
+            g = add(f, d)
+            @return(g)""",
         "axes_of_one_place": """
             x = @param:x -> float{1, 5}
             y = @param:y -> float{4, 8}, {0, 1}
