@@ -369,7 +369,8 @@ class Example:
     """Terms before and after the rule, the results of two programs; `after` is None for a counterexample.
 
     `brackets` are the entries of the context as written, None where there are no brackets. Gathering a library fills in
-    the whole `context`, and what names stand for, those of the rule included, in `given`. `keyword` is where the word
+    the whole `context`, and what names stand for, those of the rule included, in `given`; `kernel` names the one whose kernel the
+    context's schedule is of. `keyword` is where the word
     stands that begins the example, `span` all of it.
     """
 
@@ -378,6 +379,7 @@ class Example:
     brackets: tuple[Attribute, ...] | None = None
     context: tuple[Attribute, ...] = ()
     given: tuple[Given, ...] = ()
+    kernel: VarPattern | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     keyword: Span = field(default=NOWHERE, compare=False, repr=False)
 

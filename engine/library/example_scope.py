@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from genrw.engine.library.variants import leaves
 from genrw.grammar.diagnostics import Diagnostic
-from genrw.grammar.gen_tree import Attribute
+from genrw.grammar.gen_tree import Attribute, Word
 from genrw.grammar.rw_tree import (
     UNNAMED_CONTEXT,
     ContextDecl,
@@ -20,6 +20,10 @@ from genrw.grammar.rw_tree import (
     RuleDecl,
     VarPattern,
 )
+
+
+KERNEL = "kernel"
+"""The entry of a context that says of which kernel its schedule is."""
 
 
 class _Context(NamedTuple):
@@ -58,7 +62,21 @@ class ExampleScope:
             context = self._entries(UNNAMED_CONTEXT) if UNNAMED_CONTEXT in self.contexts else ()
         else:
             context = self._whole(brackets)
-        return replace(example, context=context, given=used_by(example, known))
+        of_kernel = next((entry for entry in context if entry.name == KERNEL), None)
+        said = replace(
+            example,
+            context=tuple(entry for entry in context if entry is not of_kernel),
+            kernel=self._kernel(of_kernel) if of_kernel is not None else None,
+        )
+        return replace(said, given=used_by(said, known))
+
+    def _kernel(self, entry: Attribute) -> VarPattern | None:
+        """The name that stands for what a kernel makes."""
+        if isinstance(entry.value, Word):
+            return VarPattern(entry.value.name, span=entry.value_span)
+        remedy = f"write context [{KERNEL}=y, …], and above it given y = f(x)"
+        self.problems.append(Diagnostic("a context's kernel is a name that is given", entry.value_span, remedy))
+        return None
 
     def _entries(self, name: str) -> tuple[Attribute, ...]:
         """The entries of a context, which somebody asks for."""
@@ -97,7 +115,8 @@ def used_by(example: Example, known: Mapping[str, Given]) -> tuple[Given, ...]:
                     visit(leaf.name)
             found[name] = known[name]
 
-    for result in (*example.before, *(example.after or ())):
+    kernel = (example.kernel,) if example.kernel is not None else ()
+    for result in (*example.before, *(example.after or ()), *kernel):
         for leaf in leaves(result):
             if isinstance(leaf, VarPattern):
                 visit(leaf.name)

@@ -38,6 +38,17 @@ def program_of(library: Library, example: Example, results: Sequence[Pattern]) -
     return replace(module, root=_bare(module.root, library), target=module.target or target)
 
 
+def kernel_of(library: Library, example: Example) -> Module | None:
+    """The program of tensors whose kernel an example's context names, without a schedule; None if it names none. GenrwError for a
+    term that is none."""
+    if example.kernel is None:
+        return None
+    alone = replace(example, context=tuple(a for a in example.context if a.name == "target"))
+    made = program_of(library, alone, (example.kernel,))
+    # examples say what the first stage makes
+    return replace(made, stage=library.stages[0], target="", results=("r0",))
+
+
 def instructions(library: Library, example: Example, results: Sequence[Pattern]) -> tree.Module:
     """The terms written as a module that returns them; GenrwError with all that is wrong with them as terms."""
     writer = _Writer(library, {given.name: given for given in example.given})
@@ -59,6 +70,10 @@ def check_examples(library: Library, rule: RuleDecl) -> Iterator[Diagnostic]:
                     program_of(library, example, results)
             except GenrwError as problem:
                 yield from problem.diagnostics
+        try:
+            kernel_of(library, example)
+        except GenrwError as problem:
+            yield from problem.diagnostics
 
 
 @dataclass

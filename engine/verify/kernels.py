@@ -32,6 +32,7 @@ from genrw.engine.lowering.options import Options
 from genrw.engine.lowering.pipeline import Pipeline
 from genrw.engine.lowering.trace import Trace
 from genrw.engine.programs.build import plain
+from genrw.engine.programs.example_programs import kernel_of
 from genrw.engine.verify.examples import example_modules
 from genrw.engine.verify.facets import Kind
 from genrw.engine.verify.goals import Goals
@@ -54,6 +55,8 @@ _PROGRAMS_FOR_TARGETS = 3
 """Programs for each length of waves, at least, to see which kinds of kernels there are."""
 _SHOWN = 0.4
 """How often kernels have a type that examples show."""
+_KERNEL_SHOWN = 0.5
+"""How often a kernel is one that an example's context names."""
 _UNSTEADY_RUNS, _UNITS = 2, 4
 """Runs that are each off by so many units in the last place, to see whether a difference is one of rounding."""
 _OF_KIND = 0.8
@@ -127,6 +130,8 @@ class KernelTrial:
         self.targets += [[*named]] * len(self.targets) if named else []
         self.spaces = [(tuple(h["space"]), tuple(h.get("axes", ()))) for h in headers if h.get("space")]
         modules = list(example_modules(library, rule))
+        kernels = (kernel_of(library, e) for e in rule.examples if e.after is not None)
+        self.shown = [module for module in kernels if module is not None]
         if not self.spaces:
             self.spaces = [*dict.fromkeys(s for m in modules for s in self._rows(m))]
         self.folds_views = any(has_several_rows(*space) for space in self.spaces)
@@ -222,6 +227,8 @@ class KernelTrial:
 
     def _program(self, random: Random) -> Module:
         """A program; where the rule's examples say what a kernel runs over, mostly one of such a kernel."""
+        if self.shown and random.random() < _KERNEL_SHOWN:
+            return random.choice(self.shown)
         monoid = self.goals.wanted_monoid(random)
         if self.spaces and random.random() < 0.8:
             space, axes = random.choice(self.spaces)
