@@ -45,6 +45,7 @@
 #define GEN_KERNEL(block) extern "C" __global__ __launch_bounds__(block) void
 #define GEN_KERNEL_RESIDENT(block, groups) extern "C" __global__ __launch_bounds__(block, groups) void
 #define GEN_TENSOR_MAP(name, ...) const __grid_constant__ gen::tensor_map name
+#define GEN_PICTURE_MAP(name, picture, ...) const __grid_constant__ gen::picture_map<__VA_ARGS__> name
 #define GEN_LDS(type, name, count) __shared__ __attribute__((aligned(1024))) type name[count]
 // Workgroup memory that the launch asks for: there is more of it than a kernel may declare.
 extern __shared__ __attribute__((aligned(1024))) unsigned char gen_rest_lds[];
@@ -74,6 +75,8 @@ extern __shared__ __attribute__((aligned(1024))) unsigned char gen_rest_lds[];
 #define GEN_DYNAMIC_LDS(type, name, offset, count) GEN_LDS(type, name, count)
 #define GEN_REUSED_LDS(type, name, memory, count) GEN_LDS(type, name, count)
 #define GEN_TENSOR_MAP(name, ...) const gen::tensor_map<__VA_ARGS__> name
+#define GEN_LISTED(...) __VA_ARGS__
+#define GEN_PICTURE_MAP(name, picture, ...) const gen::picture_map<GEN_LISTED picture, __VA_ARGS__> name
 // Unrolling is left to the host compiler: it vectorises the loop first. What is to be in registers is unrolled.
 #define GEN_UNROLL
 #define GEN_UNROLL_BY(count)
@@ -3617,6 +3620,16 @@ GEN_DEVICE void copy_chunks_async(T* lds, I to, const T* p, const P& at, const B
 #if (GEN_NVIDIA && __CUDA_ARCH__ >= 900) || (GEN_HOST && GEN_LANE_LOOPS)
 // ---- boxes of tensors that the GPU's engine for bulk copies brings to workgroup memory
 
+/// How the engine goes over a picture: how many planes, rows and places it counts, how far apart they are, and where they begin.
+template <int Planes, int Rows, int Places, int PlaneStep, int RowStep, int PlaceStep, int FirstPlane, int FirstRow, int FirstPlace>
+struct walk
+{
+    static GEN_DEVICE int picture(int place) { return place / (Planes * Rows * Places); }
+    static GEN_DEVICE int plane(int place) { return place / (Rows * Places) % Planes * PlaneStep + FirstPlane; }
+    static GEN_DEVICE int row(int place) { return place / Places % Rows * RowStep + FirstRow; }
+    static GEN_DEVICE int across(int place) { return place % Places * PlaceStep + FirstPlace; }
+};
+
 #if GEN_HOST
 /// A tensor's memory and how it lies: batches of rows, whose neighbours are neighbours in memory.
 template <class T, int Batches, int Rows, int Columns, long long Offset, long long BatchStride, long long RowStride>
@@ -3634,11 +3647,40 @@ struct tensor_map
     }
     const T* at(int batch, int row, int column) const { return first + batch * BatchStride + row * RowStride + column; }
 };
+
+/// A picture's memory and how it lies, and how it is walked.
+template <class T, int Pictures, int Planes, int Rows, int Places, int Channels, long long Offset, long long PictureStride, long long PlaneStride,
+    long long RowStride, long long PlaceStride, class Walk>
+struct picture_map
+{
+    using walk = Walk;
+    const T* first;
+
+    picture_map(const T* p) : first(p + Offset) {}
+
+    /// How many of so many neighbours exist.
+    static int existing(int picture, int plane, int row, int place, int channel, int count)
+    {
+        const bool within = picture < Pictures && 0 <= plane && plane < Planes && 0 <= row && row < Rows && 0 <= place && place < Places;
+        return !within || channel >= Channels ? 0 : Channels - channel < count ? Channels - channel : count;
+    }
+    const T* at(int picture, int plane, int row, int place, int channel) const
+    {
+        return first + picture * PictureStride + plane * PlaneStride + row * RowStride + place * PlaceStride + channel;
+    }
+};
 #else
 /// What the launcher says of a tensor's memory, in the GPU's own form.
 struct alignas(64) tensor_map
 {
     uint64 words[16];
+};
+
+/// The same of a picture, and how it is walked.
+template <class Walk>
+struct picture_map : tensor_map
+{
+    using walk = Walk;
 };
 
 namespace detail {
@@ -3710,6 +3752,31 @@ GEN_DEVICE bool is_elected()
 }
 #endif
 
+#if GEN_HOST
+namespace detail {
+
+// Each lane copies some chunks of boxes, of which `of(row, column, count, from)` says how many neighbours exist, and where.
+template <int Rows, int Columns, int Count, class T, class F>
+void copy_chunks_of_boxes(T* lds, int step, F of)
+{
+    constexpr int chunk = 16 / static_cast<int>(sizeof(T)), chunks = Count * Rows * Columns / chunk;
+    for (int i = local_id(); i < chunks; i += GEN_BLOCK) {
+        const int place = i * chunk;
+        const T* first = nullptr;
+        const int bytes = of(place / Columns % Rows, place / (Rows * Columns) * Columns + place % Columns, chunk, &first) * static_cast<int>(sizeof(T));
+        unsigned char* at = reinterpret_cast<unsigned char*>(lds + exchange<Columns>(place));
+        const host::late_copy parts[] = {{at, reinterpret_cast<const unsigned char*>(first), bytes, 0}, {at + bytes, nullptr, 16 - bytes, 0}};
+        for (const host::late_copy& part : parts)
+            if (host::shuffled)
+                host::copies_of_lanes[local_id()].add_for(step, part);
+            else
+                part.make();
+    }
+}
+
+}  // namespace detail
+#endif
+
 /// Lane number By, or the one that is there alone (-1), copies boxes of rows to workgroup memory while all lanes go on, side by side along the
 /// rows, one after the other there; the chunks of a row are exchanged. Zeros stand for what lies outside of the tensor.
 template <int Stages, int Rows, int Columns, int Count, int By, class T, class M>
@@ -3729,19 +3796,41 @@ GEN_DEVICE void copy_boxes(T* lds, int to, const M& map, int64* arrivals, int st
                 : "memory");
     }
 #else
-    constexpr int chunk = 16 / static_cast<int>(sizeof(T)), chunks = Count * Rows * Columns / chunk;
-    for (int i = local_id(); i < chunks; i += GEN_BLOCK) {
-        const int place = i * chunk, r = row + place / Columns % Rows, c = column + place / (Rows * Columns) * Columns + place % Columns;
-        unsigned char* at = reinterpret_cast<unsigned char*>(lds + to + exchange<Columns>(place));
-        const int bytes = map.existing(batch, r, c, chunk) * static_cast<int>(sizeof(T));
-        const unsigned char* from = bytes ? reinterpret_cast<const unsigned char*>(map.at(batch, r, c)) : nullptr;
-        const host::late_copy parts[] = {{at, from, bytes, 0}, {at + bytes, nullptr, 16 - bytes, 0}};
-        for (const host::late_copy& part : parts)
-            if (host::shuffled)
-                host::copies_of_lanes[local_id()].add_for(step, part);
-            else
-                part.make();
+    detail::copy_chunks_of_boxes<Rows, Columns, Count>(lds + to, step, [&](int r, int c, int count, const T** from) {
+        const int existing = map.existing(batch, row + r, column + c, count);
+        *from = existing ? map.at(batch, row + r, column + c) : nullptr;
+        return existing;
+    });
+#endif
+}
+
+/// The same for windows over a picture: a row for each place from number `place` on, and from there to the window's element.
+template <int Stages, int Rows, int Columns, int Count, int By, class T, class M>
+GEN_DEVICE void copy_windows(T* lds, int to, const M& map, int64* arrivals, int step, int place, int plane, int row, int across, int channel)
+{
+    using walk = typename M::walk;
+#if GEN_NVIDIA
+    if (By < 0 || local_id() == By) {
+        const unsigned arrival = detail::lds_place(arrivals + step % Stages);
+        constexpr int bytes = Count * Rows * Columns * static_cast<int>(sizeof(T));
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(arrival), "n"(bytes) : "memory");
+        GEN_UNROLL
+        for (int box = 0; box < Count; box++)
+            asm volatile(
+                "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, { %3, %4, %5, %6, %7 }], [%2], { %8, %9, %10 };" ::"r"(
+                    detail::lds_place(lds + to + box * Rows * Columns)),
+                "l"(&map), "r"(arrival), "r"(channel + box * Columns), "r"(walk::across(place)), "r"(walk::row(place)), "r"(walk::plane(place)),
+                "r"(walk::picture(place)), "h"(static_cast<unsigned short>(across)), "h"(static_cast<unsigned short>(row)),
+                "h"(static_cast<unsigned short>(plane))
+                : "memory");
     }
+#else
+    detail::copy_chunks_of_boxes<Rows, Columns, Count>(lds + to, step, [&](int r, int c, int count, const T** from) {
+        const int p = walk::picture(place + r), d = walk::plane(place + r) + plane, h = walk::row(place + r) + row, w = walk::across(place + r) + across;
+        const int existing = map.existing(p, d, h, w, channel + c, count);
+        *from = existing ? map.at(p, d, h, w, channel + c) : nullptr;
+        return existing;
+    });
 #endif
 }
 

@@ -48,7 +48,8 @@ class Argument:
 class Description:
     """How a tensor's memory is described to a kernel: lengths and element strides, those of the innermost axis last; how many
     elements behind the parameter's first one it begins; the lengths of the boxes that are copied at a time; and the bytes of
-    their rows of which chunks are exchanged, 0 if none are. `text`: the kernel's parameter in C++."""
+    their rows of which chunks are exchanged, 0 if none are. A picture's axes have `places` that are walked, all but the first and the
+    last so many `steps` apart from where they begin (`begins`). `text`: the kernel's parameter in C++."""
 
     lens: tuple[int, ...]
     strides: tuple[int, ...]
@@ -56,6 +57,9 @@ class Description:
     box: tuple[int, ...]
     swizzle: int
     text: str
+    places: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
+    begins: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
-from genrw.codegen.hip.printer import Argument, KernelSource
+from genrw.codegen.hip.printer import Argument, Description, KernelSource
 from genrw.codegen.runtime.compilers import translation_unit
 from genrw.codegen.runtime.gpu_arrays import CUDA
 from genrw.codegen.runtime.gpu_runtime import GpuRuntime, Launcher, Parameters, compiler_call, refused, vendor_module
@@ -172,17 +172,16 @@ class CudaRuntime(GpuRuntime):
         elements that lie outside are zeros."""
         driver, what, size = self._driver, argument.described, DTYPES[argument.dtype].itemsize
         assert what is not None
-        lens, box = reversed(what.lens), reversed(what.box)
+        boxes = self._walked(what) if what.places else self._boxes(what)
         return self.call(
             f"argument {argument.name} cannot be described to the GPU",
-            driver.cuTensorMapEncodeTiled,
+            driver.cuTensorMapEncodeIm2col if what.places else driver.cuTensorMapEncodeTiled,
             getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_UINT{8 * size}"),
             len(what.lens),
             pointer + what.begin * size,
-            [driver.cuuint64_t(n) for n in lens],
+            [driver.cuuint64_t(n) for n in reversed(what.lens)],
             [driver.cuuint64_t(n * size) for n in reversed(what.strides[:-1])],
-            [driver.cuuint32_t(n) for n in box],
-            [driver.cuuint32_t(1)] * len(what.lens),
+            *boxes,
             driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
             getattr(
                 driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{f'{what.swizzle}B' if what.swizzle else 'NONE'}"
@@ -190,6 +189,21 @@ class CudaRuntime(GpuRuntime):
             driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
             driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
         )
+
+    def _boxes(self, what: Description) -> list[Any]:
+        """The lengths of boxes, and that all of their elements are copied."""
+        number = self._driver.cuuint32_t
+        return [[number(n) for n in reversed(what.box)], [number(1)] * len(what.box)]
+
+    def _walked(self, what: Description) -> list[Any]:
+        """Where the places of a picture begin and end, from its corners; how many channels and places are copied at a time, and how far
+        apart places are."""
+        number = self._driver.cuuint32_t
+        inside = list(zip(what.begins, what.places[1:], what.steps, what.lens[1:-1], strict=True))
+        last = [begin + (places - 1) * step - (length - 1) for begin, places, step, length in inside]
+        places, channels = what.box
+        apart = [1, *reversed(what.steps), 1]
+        return [what.begins[::-1], last[::-1], number(channels), number(places), [number(n) for n in apart]]
 
     def _new_shape(self, groups: int, block: int, lds_bytes: int, waits: bool, stream: int) -> Any:
         """How to launch a kernel: as soon as the stream's previous one lets it begin, if it waits for that one itself."""

@@ -106,7 +106,11 @@ def _argument(argument: Argument, place: MemorySlot, names: _Names) -> dict[str,
 def _described(made: Description) -> dict[str, Any]:
     """What the launcher gives the kernel in place of the memory's address."""
     lens, strides, box = list(made.lens), list(made.strides), list(made.box)
-    return {"shape": lens, "strides": strides, "begin": made.begin, "box": box, "swizzle": made.swizzle}
+    described = {"shape": lens, "strides": strides, "begin": made.begin, "box": box, "swizzle": made.swizzle}
+    if made.places:
+        walked = {"places": list(made.places), "steps": list(made.steps), "begins": list(made.begins)}
+        described |= walked
+    return described
 
 
 def _scratch(step: KernelLaunch) -> list[int]:

@@ -79,7 +79,7 @@ PARTS_OF_ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "write": (("operand",), ("operand",), ("operand",), ("in_chunks", "whole")),
     "alloc": (("operand",),),
-    "argument": (("operand",), ("attribute",), ("attribute",), ("attribute",)),
+    "argument": (("operand",), *(("attribute",),) * 6),
     "sync": (("wave", "block"), ("waiting",)),
     "index_leaf": (("attribute",),) * 4,
     "turn": (("group", "number"),),
@@ -107,9 +107,10 @@ KERNEL_PARTS = ("block", "grid", "steps", "held", "resident", "launched")
 """What the parts of a kernel's role are, in order: a workgroup's lanes, the workgroups, the steps of the loop over a row, the
 elements of a share that registers hold (0: all), the workgroups that a unit is to have room for (0: any number), and those that
 are launched, if each may take the work of several in turn (0: all are)."""
-ARGUMENT_PARTS = ("tensor", "begin", "box", "swizzle")
+ARGUMENT_PARTS = ("tensor", "begin", "box", "swizzle", "places", "steps", "begins")
 """What the parts of an argument's role are, in order: the tensor that is described, how many elements behind its first one the
-description begins, the lengths of the boxes that are copied at a time, and the bytes of the rows whose chunks are exchanged there."""
+description begins, the lengths of the boxes that are copied at a time, and the bytes of the rows whose chunks are exchanged there. Of a
+picture besides: how many places are walked along its axes, how far apart they are, and where they begin."""
 DEFAULT = "default"
 """The entry of the target that programs are lowered for which name none; a target does not inherit it."""
 LAUNCH_PARTS = ("call", "kernel")
@@ -406,7 +407,7 @@ class Library(OfOneProcess):
     def description(self, node: Node) -> Mapping[str, Any]:
         """How an operator of role `argument` describes its tensor: the parts of its role that are attributes."""
         names = self.operator(node.op).decl.role_parts
-        return {part: node.attribute(name) for part, name in list(zip(ARGUMENT_PARTS, names, strict=True))[1:]}
+        return {part: node.attribute(name) for part, name in list(zip(ARGUMENT_PARTS, names, strict=False))[1:]}
 
     def role(self, name: str) -> str | None:
         """The role of an operator."""

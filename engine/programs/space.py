@@ -35,6 +35,7 @@ from genrw.engine.programs.operands import (
     scattering,
     stored,
 )
+from genrw.engine.programs.pictures import picture_of
 from genrw.engine.programs.views import layout_in_memory, run_in_memory
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.rw_tree import MonoidDecl
@@ -165,6 +166,7 @@ SPACE_MEMBERS = frozenset(
         "view_types",
         "view_layouts",
         "view_strides",
+        "view_pictures",
         "view_runs",
         "sum_type",
         "folding",
@@ -217,7 +219,8 @@ def space_record(module: Module, library: Library) -> Members:
     the smallest element type read or written, `wide` those of the largest, of tensors at least half as large as the space, if
     there are some, and `stored_item` those of the largest that is stored; `views`, the shapes of what the only fold
     multiplies before it adds up, `view_types`, their element types, `view_layouts`, how they lie in memory ([lens, strides], [] where
-    that is no layout), `view_strides`, the same of those too that are padded, `view_runs`, how many neighbours lie side by side there for certain, and `sum_type`,
+    that is no layout), `view_strides`, the same of those too that are padded, `view_pictures`, how they lie in parameters with zeros around
+    them (`Picture`, [] where that is no layout), `view_runs`, how many neighbours lie side by side there for certain, and `sum_type`,
     that of its result; `inner_views`, the shapes
     of what the fold multiplies whose results that one combines, `inner_axes`, the axes that it folds, and `inner_n`, how many
     elements it folds to one (0 without such a fold); `min_stride`, the least distance of
@@ -274,6 +277,7 @@ def space_record(module: Module, library: Library) -> Members:
             "view_strides": lambda: tuple(
                 layout_in_memory(view, library, padded=True) for view in _views(module, library)
             ),
+            "view_pictures": lambda: tuple(picture_of(view, library) for view in _views(module, library)),
             "view_runs": lambda: tuple(run_in_memory(view, library) for view in _views(module, library)),
             "sum_type": lambda: next((fold.type.dtype for fold in _folds_of_views(module, library)), ""),
             "inner_views": lambda: tuple(view.type.lens for fold in inner() for view in folded_operands(fold, library)),

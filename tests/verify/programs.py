@@ -1751,6 +1751,18 @@ PINNED: dict[str, tuple[str, str, dict[str, object]]] = {
         _DATA, (9, 72, 72), "half", "sm_90", instruction="wgmma_m64n128k16_f16", tile=(64, 128, 64), stages=4
     ),
     "gradients by weights of whole channels": (_WEIGHTS.format(t="half", m=9, k=72, n=72), "sm_90", {}),
+    "boxes of windows": _of_tiles(
+        _IMAGES, (9, 64, 72), "half", "sm_90", instruction="wgmma_m64n64k16_f16", tile=(64, 64, 64), stages=4
+    ),
+    "boxes of windows in steps of two": _of_tiles(
+        _STEPS_OF_TWO, (9, 128, 72), "half", "sm_90", instruction="wgmma_m64n64k16_f16", tile=(64, 64, 64), stages=2
+    ),
+    "boxes of windows and turned weights": _of_tiles(
+        _DATA, (9, 64, 72), "half", "sm_90", instruction="wgmma_m64n64k16_f16", tile=(64, 64, 64), stages=4
+    ),
+    "boxes of the places of windows": _of_tiles(
+        _WEIGHTS, (9, 64, 72), "half", "sm_90", instruction="wgmma_m64n64k16_f16", tile=(64, 64, 64), stages=4
+    ),
     "tiles in memory": _of_tiles(_PRODUCT, (130, 264, 136), "half", "sm_90", instruction="wgmma_m64n128k16_f16"),
     "bytes in memory": _of_tiles(_BYTES, (130, 272, 144), "int8", "sm_90", instruction="wgmma_m64n128k32_s8"),
     "turned tiles in memory": _of_tiles(_TURNED, (136, 264, 130), "bf16", "sm_90", instruction="wgmma_m64n128k16_bf16"),
