@@ -23,6 +23,8 @@ from genrw.codegen.hip.header import device_header
 from genrw.grammar.cache import cache_folder
 from genrw.grammar.diagnostics import GenrwError, error
 
+LANE_LOOPS = "GEN_LANE_LOOPS"
+"""What says to the device header whether a kernel has loops over its lanes in its text."""
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"gen\.hpp"[ \t]*$', re.MULTILINE)
 _SHOWN_ERROR_LINES = 12
 _SYSTEM_COMPILERS = ("g++", "clang++", "c++")
@@ -34,6 +36,9 @@ _HOST_FLAGS = (
 )
 # GCC 12 cuts a loop over lanes in several and loses, where a choice stands between, that one reads what another writes.
 _GCC_FLAGS = ("-fno-tree-loop-distribution", "-fno-tree-loop-distribute-patterns")
+# GCC 12 writes out a loop of 16 that stands in a loop over lanes, makes vectors of all of it, and takes seconds over that: ten
+# times as long as over the loop as it is. What comes out of it is hardly faster, if a kernel is launched a few times.
+_GCC_LANE_LOOPS = ("--param", "max-completely-peel-times=8")
 # GCC 12 ends in errors of its own on maxima of bytes that it has made vectors of.
 _CRASH, _WITHOUT_VECTORS = "internal compiler error", ("-fno-tree-vectorize",)
 
@@ -135,16 +140,18 @@ class HostCompiler:
     def identity(self) -> str:
         """All that may change what it builds from the same source."""
         version = compiler_version(*self.command, "version" if self.is_zig else "--version")
-        return "\n".join((*self.command, version, *self.flags, cpu_features()))
+        return "\n".join((*self.command, version, *self.flags(True), cpu_features()))
 
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """The options of every call."""
-        return _HOST_FLAGS if self.is_zig or _is_clang(self.command) else (*_HOST_FLAGS, *_GCC_FLAGS)
+    def flags(self, in_loops: bool) -> tuple[str, ...]:
+        """The options of a call, whether kernels have loops over lanes in their text or not."""
+        if self.is_zig or _is_clang(self.command):
+            return _HOST_FLAGS
+        return (*_HOST_FLAGS, *_GCC_FLAGS, *(_GCC_LANE_LOOPS if in_loops else ()))
 
     def build(self, source: str, kernel: str, defines: Sequence[str], library: Path) -> None:
         """Compile a translation unit to a shared library."""
-        options = [*self.flags, *(f"-D{name}" for name in defines), "-x", "c++", "-"]
+        flags = self.flags(f"{LANE_LOOPS}=1" in defines)
+        options = [*flags, *(f"-D{name}" for name in defines), "-x", "c++", "-"]
         if not self.is_zig:
             command = [*self.command, *options, "-shared", "-o", str(library)]
             run_compiler(command, kernel, source, after_crash=_WITHOUT_VECTORS)

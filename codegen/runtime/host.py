@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from genrw.codegen.runtime.compilers import host_compiler, kernel_text, translation_unit
+from genrw.codegen.runtime.compilers import LANE_LOOPS, host_compiler, kernel_text, translation_unit
 from genrw.engine.ir.dtypes import numpy_dtype
 from genrw.grammar.cache import cache_folder, cache_key, read_entry, write_entry
 
@@ -156,7 +156,7 @@ def _built(body: str, name: str, launch: UnitOptions, cache: bool, compiler: str
     defines = (
         f"GEN_WAVE_SIZE={launch.wave_size}",
         f"GEN_BLOCK={launch.block}",
-        f"GEN_LANE_LOOPS={int(launch.in_loops)}",
+        f"{LANE_LOOPS}={int(launch.in_loops)}",
     )
     path = cache_folder("host") / f"{cache_key(text, *defines, tool.identity)}.so" if cache else None
 

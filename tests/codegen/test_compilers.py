@@ -262,3 +262,21 @@ def test_a_compiler_that_crashes_is_asked_for_less(tmp_path: Path) -> None:
     tool.chmod(0o755)
     HostCompiler((str(tool),)).build(ADD, "add", [], built)
     assert built.exists()
+
+
+NOTING = """#!/bin/sh
+case "$*" in
+*-dM*) ;;
+*) echo "$*" > {noted}; cat > /dev/null ;;
+esac
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the compiler is a shell script")
+@pytest.mark.parametrize("in_loops", [0, 1])
+def test_loops_in_loops_over_lanes_are_not_written_out(tmp_path: Path, in_loops: int) -> None:
+    tool, noted = tmp_path / "noting", tmp_path / "noted"
+    tool.write_text(NOTING.format(noted=noted))
+    tool.chmod(0o755)
+    HostCompiler((str(tool),)).build(ADD, "add", [f"GEN_LANE_LOOPS={in_loops}"], tmp_path / "add.so")
+    assert ("max-completely-peel-times" in noted.read_text()) == bool(in_loops)
