@@ -57,6 +57,15 @@ class Made:
             self.stages.append((stage, lowered))
             yield stage, lowered
 
+    def until(self, last: str) -> list[tuple[str, Program]]:
+        """The program at each stage up to one."""
+        found = []
+        for stage, lowered in self.each_stage():
+            found.append((stage, lowered))
+            if stage == last:
+                break
+        return found
+
     @property
     def last(self) -> Program:
         """The program at the last stage."""
@@ -102,13 +111,13 @@ def made(text: str, target: str, **options: Any) -> Made:
     return _made[key]
 
 
-def lower_together(texts: Sequence[str], target: str, **options: Any) -> list[Made]:
-    """Lower programs for a target in one call for each stage."""
+def lower_together(texts: Sequence[str], target: str, *, last: str | None = None, **options: Any) -> list[Made]:
+    """Lower programs for a target in one call for each stage, up to the last one or the one that is named."""
     found = [made(text, target, **options) for text in texts]
     new = [one for one in dict.fromkeys(found) if not one.stages and _is_new(one.program)]
     with suppress(GenrwError):
         if new:
-            _lower(new)
+            _lower(new, last)
     return found
 
 
@@ -117,10 +126,14 @@ def _is_new(program: Program) -> bool:
     return len(program.modules) == len(program.units) == 1 and not program.modules[0].stage
 
 
-def _lower(new: Sequence[Made]) -> None:
+def _lower(new: Sequence[Made], last: str | None) -> None:
     modules = [replace(one.program.modules[0], name=f"p{i}") for i, one in enumerate(new)]
     batch = new[0].program.with_units(tuple(Unit((module,)) for module in modules))
-    stages = list(batch.remaining_stages())
+    stages: list[tuple[str, Program]] = []
+    for stage, lowered in batch.remaining_stages():
+        stages.append((stage, lowered))
+        if stage == last:
+            break
     for i, one in enumerate(new):
         name = one.program.modules[0].name
         one.stages = [(stage, _alone(one.program, lowered, i, name)) for stage, lowered in stages]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -15,6 +15,7 @@ from breadth import spread
 from cases import Case, whole
 from support import check_host, check_host_schedules, load, lower_each, schedules, shipped
 from tiled_cases import tiled_convolution, tiled_patches, tiled_product, tiled_schedules
+from together import lower_together, made
 
 from genrw.codegen.runtime.devices import HostDevice
 from genrw.engine.interpret.matrices import operand_places
@@ -39,15 +40,13 @@ KINDS = {"product": tiled_product, "convolution": tiled_convolution, "patches": 
 @pytest.mark.parametrize(("way", "kind"), spread([*NAMED], [*KINDS]))
 def test_every_stage_computes_the_same(way: str, kind: str) -> None:
     target, dtype = NAMED[way]
-    found = [scheduled_case(KINDS[kind], target, dtype, seed) for seed in range(AT_STAGES)]
+    found = scheduled_cases(KINDS[kind], target, dtype, range(AT_STAGES))
     scheduled = []
     for i, (case, schedule) in enumerate(found):
-        for stage, lowered in load(case.text, target, schedule=schedule).remaining_stages():
-            (module,) = lowered.modules
-            case.check(lowered.run(case.inputs, "interpret")["z"])
-            if stage == "schedule":
-                scheduled.append((lowered, replace(module, name=f"k{i}")))
-                break
+        for _, before in made(case.text, target).until("schedule"):
+            case.check(before.run(case.inputs, "interpret")["z"])
+        (module,) = before.modules
+        scheduled.append((before, replace(module, name=f"k{i}", schedule=schedule)))
     # from here on each kernel is lowered by itself, so that all may be lowered in one call
     together = load(found[0][0].text, target).with_modules(tuple(module for _, module in scheduled))
     for stage, lowered in together.remaining_stages():
@@ -59,9 +58,8 @@ def test_every_stage_computes_the_same(way: str, kind: str) -> None:
 @pytest.mark.parametrize(("way", "kind"), spread([*NAMED], [*reversed(KINDS)]))
 def test_kernels_compute_the_same_on_the_cpu(way: str, kind: str) -> None:
     target, dtype = NAMED[way]
-    for seed in range(100, 100 + AS_KERNELS):
-        case, schedule = scheduled_case(KINDS[kind], target, dtype, seed)
-        program = load(case.text, target, schedule=schedule)
+    for case, schedule in scheduled_cases(KINDS[kind], target, dtype, range(100, 100 + AS_KERNELS)):
+        program = lower_each(case.text, [schedule], target)
         run = HostDevice().load(program, program.kernels())
         for order in (0, 1):
             case.check(run(case.inputs, threads=1, order=order)["z"])
@@ -96,15 +94,20 @@ def test_tiles_add_up_in_the_type_that_is_asked_for(target: str, sums: str) -> N
             load(SUM.format(dtype=dtype, sums=sums), target, schedule=schedule).lower("final")
 
 
-def scheduled_case(
-    make: Callable[[Random, np.random.Generator, str], Case], target: str, dtype: str, seed: int
-) -> tuple[Case, Mapping[str, Any]]:
-    """A case that tiles can compute, and one of its schedules of tiles."""
-    random, rng = Random(f"{target}/{dtype}/{seed}"), np.random.default_rng(seed)
-    while True:
-        case = make(random, rng, dtype)
-        if tiled := tiled_schedules(load(case.text, target)):
-            return case, random.choice(sorted(tiled, key=str))
+def scheduled_cases(
+    make: Callable[[Random, np.random.Generator, str], Case], target: str, dtype: str, seeds: Sequence[int]
+) -> list[tuple[Case, Mapping[str, Any]]]:
+    """For each seed a case that tiles can compute, and one of its schedules of tiles. They are lowered together."""
+    draws = {seed: (Random(f"{target}/{dtype}/{seed}"), np.random.default_rng(seed)) for seed in seeds}
+    found: dict[int, tuple[Case, Mapping[str, Any]]] = {}
+    while open_ := [seed for seed in seeds if seed not in found]:
+        cases = [make(*draws[seed], dtype) for seed in open_]
+        lowered = lower_together([case.text for case in cases], target, last="schedule")
+        for seed, case, one in zip(open_, cases, lowered, strict=True):
+            _, scheduled = one.until("schedule")[-1]
+            if tiled := tiled_schedules(scheduled):
+                found[seed] = case, draws[seed][0].choice(sorted(tiled, key=str))
+    return [found[seed] for seed in seeds]
 
 
 @pytest.mark.parametrize("instruction", ["wgmma_m64n128k16_f16", "mma_m16n8k16_f16"])
@@ -163,10 +166,8 @@ def test_places_of_sums_do_not_depend_on_the_step_of_heads(words: int, heads: tu
     )
     tiled = tiled_schedules(load(text, "sm_90"))
     alike = {(s["tile"], s["instruction"]): s for s in tiled if s.get("staged") == 2 or s["steps"] > 1}
-    program = load(text, "sm_90").lower("schedule")
-    (module,) = program.modules
-    for schedule in Random(words).sample([*alike.values()], min(10, len(alike))):
-        assert program.with_modules((replace(module, schedule=dict(schedule)),)).kernels()
+    drawn = Random(words).sample([*alike.values()], min(10, len(alike)))
+    assert len(lower_each(text, drawn, "sm_90").kernels()) == len(drawn)
 
 
 def test_operands_that_are_rolled() -> None:

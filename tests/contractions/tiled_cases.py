@@ -133,8 +133,10 @@ def tiled_patches(random: Random, rng: np.random.Generator, dtype: str) -> Case:
 
 
 def tiled_schedules(program: Program, instruction: str | None = None) -> list[Mapping[str, Any]]:
-    """The schedules of a program of one kernel that make tiles, by any instruction or by one, the cheapest first."""
-    rated = next(iter(program.lower("schedule").trace.schedules.values()), ())
+    """The schedules of a program of one kernel that make tiles, by any instruction or by one, the cheapest first. It may have
+    one already, which was chosen from all."""
+    scheduled = program if program.trace.schedules else program.lower("schedule")
+    rated = next(iter(scheduled.trace.schedules.values()), ())
     tiled = [schedule for _, schedule, _ in rated if schedule["algo"] == "matrix"]
     return [s for s in tiled if instruction in (None, s["instruction"])]
 
