@@ -36,9 +36,13 @@ _HOST_FLAGS = (
 )
 # GCC 12 cuts a loop over lanes in several and loses, where a choice stands between, that one reads what another writes.
 _GCC_FLAGS = ("-fno-tree-loop-distribution", "-fno-tree-loop-distribute-patterns")
-# GCC 12 writes out a loop of 16 that stands in a loop over lanes, makes vectors of all of it, and takes seconds over that: ten
-# times as long as over the loop as it is. What comes out of it is hardly faster, if a kernel is launched a few times.
-_GCC_LANE_LOOPS = ("--param", "max-completely-peel-times=8")
+# Kernels of lanes that meet are checked on the CPU, and compiling them takes longer than the launches do. Of what -O3 adds, only
+# vectors of loops pay. GCC 12 writes out a loop of 16 that stands in a loop over lanes, makes vectors of all of it, and takes
+# seconds over that: ten times as long as over the loop as it is.
+_GCC_LANE_LOOPS = (
+    *("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"),
+    *("--param", "max-completely-peel-times=8"),
+)
 # GCC 12 ends in errors of its own on maxima of bytes that it has made vectors of.
 _CRASH, _WITHOUT_VECTORS = "internal compiler error", ("-fno-tree-vectorize",)
 
