@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 from attention_programs import ATTENTION, OF_FEW_STORED_SCORES, OF_STORED_SCORES
 from support import check_every_stage, load
+from together import Made, chosen, compile_together, lower_together
 
 from genrw.codegen.runtime.devices import HostDevice
+from genrw.engine.ir.nodes import Module
 from genrw.program import Program
 
 LENGTHS = (2, 17, 31, 63, 64, 65, 100, 128, 129, 200)
@@ -137,7 +140,8 @@ class Attention:
 
 
 def schedules(program: Program) -> list[dict[str, Any]]:
-    return [dict(schedule) for _, schedule, _ in next(iter(program.lower("schedule").trace.schedules.values()), [])]
+    """The schedules of a program that has one, which was chosen from them."""
+    return [dict(schedule) for _, schedule, _ in next(iter(program.trace.schedules.values()), [])]
 
 
 def drawn(seed: int) -> Attention:
@@ -149,19 +153,37 @@ def drawn(seed: int) -> Attention:
             return found
 
 
+@lru_cache(maxsize=1)
+def kernels_by_schedules(seeds: tuple[int, ...]) -> dict[int, list[Made]]:
+    """For each seed, what is drawn by two of all schedules. All are lowered together, and compiled together."""
+    scheduled = [
+        one.until("schedule")[-1][1] for one in lower_together([drawn(s).text for s in seeds], "sm_90", last="schedule")
+    ]
+    modules: list[Module] = []
+    of: list[int] = []
+    for seed, program in zip(seeds, scheduled, strict=True):
+        (module,) = program.modules
+        tried = schedules(program)
+        for schedule in Random(seed).sample(tried, min(2, len(tried))):
+            modules.append(replace(module, name=f"k{len(modules)}", schedule=schedule))
+            of.append(seed)
+    lowered = scheduled[0].with_modules(tuple(modules)).lower("final")
+    own = dict(zip(seeds, scheduled, strict=True))
+    found = [Made(own[seed].with_modules((module,))) for seed, module in zip(of, lowered.modules, strict=True)]
+    compile_together(found)
+    return {seed: [one for one, its in zip(found, of, strict=True) if its == seed] for seed in seeds}
+
+
 @pytest.mark.parametrize("seed", range(16))
-def test_one_kernel_computes_it_by_any_schedule(seed: int) -> None:
+def test_one_kernel_computes_it_by_any_schedule(seed: int, request: pytest.FixtureRequest) -> None:
     case = drawn(seed)
-    program, inputs = load(case.text, "sm_90"), case.inputs(seed)
-    tried = schedules(program)
+    inputs = case.inputs(seed)
+    tried = kernels_by_schedules(tuple(chosen(request, "seed")))[seed]
     assert tried, "there is a schedule"
-    for schedule in Random(seed).sample(tried, min(2, len(tried))):
-        pinned = load(case.text, "sm_90", schedule=schedule)
-        kernels = pinned.kernels()
-        assert len(kernels) == 1, case
-        run = HostDevice().load(pinned, kernels)
+    for one in tried:
+        assert len(one.kernels) == 1, case
         for order in (0, 1):
-            case.check(run(inputs, threads=1, order=order)["z"], inputs)
+            case.check(one.on_the_host(inputs, threads=1, order=order)["z"], inputs)
 
 
 @pytest.mark.parametrize("seed", range(100, 106))
