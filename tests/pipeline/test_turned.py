@@ -8,7 +8,7 @@ import pytest
 from alternatives_taken import take_only
 from breadth import spread
 from support import check_every_stage, check_host, check_host_schedules, load, schedules
-from together import lower_together
+from together import compile_together, lower_together
 
 TARGETS = ("gfx942", "gfx1100", "sm_90", "host")
 LAST = (1024, 960, 1000, 130, 129)
@@ -45,7 +45,8 @@ def turned(kind: str, seed: int) -> str:
 @pytest.mark.parametrize(("kind", "target"), spread([*ROWS], TARGETS))
 def test_random_programs(kind: str, target: str) -> None:
     at_stages, as_kernels = ([turned(kind, seed) for seed in seeds] for seeds in (range(3), range(100, 102)))
-    lower_together([*at_stages, *as_kernels], target)
+    lower_together(at_stages, target)
+    compile_together(lower_together(as_kernels, target))
     for text in at_stages:
         check_every_stage(text, target)
     for text in as_kernels:
@@ -203,7 +204,10 @@ def moved(seed: int) -> str:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_random_moves(target: str) -> None:
-    for seed in range(12):
-        check_every_stage(moved(seed), target)
-    for seed in range(100, 104):
-        check_host(moved(seed), target)
+    at_stages, as_kernels = ([moved(seed) for seed in seeds] for seeds in (range(12), range(100, 104)))
+    lower_together(at_stages, target)
+    compile_together(lower_together(as_kernels, target))
+    for text in at_stages:
+        check_every_stage(text, target)
+    for text in as_kernels:
+        check_host(text, target)
