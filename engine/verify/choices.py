@@ -30,9 +30,10 @@ class Choices(Random):
 
     def random(self) -> float:
         """A number from 0 to below 1."""
-        place = len(self.taken)
-        self.taken.append(self.given[place] if place < len(self.given) else super().random())
-        return self.taken[-1]
+        taken, given = self.taken, self.given
+        number = given[len(taken)] if len(taken) < len(given) else super().random()
+        taken.append(number)
+        return number
 
     def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
         """An integer of a range; ValueError if there is none."""

@@ -61,25 +61,29 @@ class Fitting:
     def fitted(self, taken: Taken) -> Taken | None:
         """What all requirements allow, near to what was drawn; None if no steps lead there."""
         random = self.draw.random
-        unmet, futile = list(self._unmet(taken)), 0
+        if not (self._conditions.required or self._conditions.domain):
+            return taken
+        names = self._names(taken)
+        unmet, futile = list(self._unmet(names)), 0
         while any(unmet) and futile < _PATIENCE:
             futile += 1
             broken = [parts for parts in unmet if parts]
             try:
-                changed = self._changed(taken, random.choice(random.choice((broken[0], broken[0], *broken))))
+                changed = self._changed(taken, names, random.choice(random.choice((broken[0], broken[0], *broken))))
             except _FAILS:
                 continue
-            left = self._no_worse(changed, unmet)
+            known = self._names(changed)
+            left = self._no_worse(known, unmet)
             if left is not None:
                 futile = 0 if any(len(a) != len(b) for a, b in zip(left, unmet, strict=True)) else futile
-                taken, unmet = changed, left
+                taken, names, unmet = changed, known, left
         return None if any(unmet) else taken
 
-    def _no_worse(self, taken: Taken, before: Sequence[Sequence[Expr]]) -> list[list[Expr]] | None:
-        """What is unmet, requirement by requirement; None as soon as one is met by less than before and none that stands
-        before it by more."""
+    def _no_worse(self, names: Mapping[str, Any], before: Sequence[Sequence[Expr]]) -> list[list[Expr]] | None:
+        """What is unmet under names, requirement by requirement; None as soon as one is met by less than before and none that
+        stands before it by more."""
         left, better = [], False
-        for now, then in zip(self._unmet(taken), before, strict=True):
+        for now, then in zip(self._unmet(names), before, strict=True):
             if not better and len(now) > len(then):
                 return None
             better = better or len(now) < len(then)
@@ -104,10 +108,9 @@ class Fitting:
             attributes = tuple(taken.attributes.items())
         return environment(self.operator, self.member, attributes, taken.types, {}, self.context)
 
-    def _unmet(self, taken: Taken) -> Iterator[list[Expr]]:
+    def _unmet(self, names: Mapping[str, Any]) -> Iterator[list[Expr]]:
         """Of each requirement the parts that do not hold or cannot be computed yet; of the domain those that do not hold."""
         asked = self._conditions
-        names = self._names(taken) if asked.required or asked.domain else {}
         for whole in asked.required:
             yield [p for p in self._items(whole, names) if self._truth(p, names) is not True]
         for whole in asked.domain:
@@ -137,9 +140,9 @@ class Fitting:
 
     # ---- changes
 
-    def _changed(self, taken: Taken, part: Expr) -> Taken:
+    def _changed(self, taken: Taken, names: Mapping[str, Any], part: Expr) -> Taken:
         """What a part of a requirement asks, or something else of what it names; IndexError where nothing is free."""
-        random, names = self.draw.random, self._names(taken)
+        random = self.draw.random
         ways = list(self._ways(part, names))
         if ways and random.random() < 0.75:
             found = self._set(taken, *random.choice(ways), names)

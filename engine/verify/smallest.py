@@ -17,6 +17,9 @@ _WIDTHS = (16, 4, 1)
 _MOST = 1200
 """How many instances are tried for a smaller one."""
 
+_Size = tuple[int, int, int, int, float]
+"""Elements, axes, the text of the attributes, the choices: those of two instances are compared in this order."""
+
 
 def smallest(trial: RuleTrial, first: Failure) -> Failure:
     """A failure for the same reason, of as few and short axes as there are any, from whose choices none can be left out or
@@ -29,7 +32,7 @@ def smallest(trial: RuleTrial, first: Failure) -> Failure:
             drawn = (_of(trial, i, c, first, f"{seed}/{n}") for n, c, i in trial.instances.drawn(seed, _DRAWS))
             found = list(islice((f for f in drawn if f is not None), _ENOUGH))
             if found:
-                return _lowered(trial, min(found, key=_size))
+                return _lowered(trial, min(found, key=lambda f: _size(f.instance, f.choices)))
         return first
     finally:
         trial.instances.longest, trial.instances.most_axes = usual
@@ -43,8 +46,8 @@ def _lowered(trial: RuleTrial, first: Failure) -> Failure:
             kept = best
             for tape in _lower(best.choices.taken, place):
                 left -= 1
-                found = _again(trial, tape, first)
-                if found is not None and _size(found) < _size(best):
+                found = _again(trial, tape, first, _size(best.instance, best.choices))
+                if found is not None:
                     best = found
                     break
             # behind a choice that was left out stands the next one
@@ -61,19 +64,23 @@ def _lower(tape: Sequence[float], place: int) -> Iterator[list[float]]:
             yield [*tape[:place], lower, *tape[place + 1 :]]
 
 
-def _again(trial: RuleTrial, tape: Sequence[float], first: Failure) -> Failure | None:
-    """The failure that choices lead to; None if they lead to none for the same reason."""
+def _again(trial: RuleTrial, tape: Sequence[float], first: Failure, most: _Size) -> Failure | None:
+    """The failure that choices lead to; None if they lead to none for the same reason that is smaller than `most`."""
     choices = first.choices.again(first.seed, tape)
     try:
         instance = trial.instances.draw(choices)
     except NoInstance:
         return None
-    return _of(trial, instance, choices, first, first.seed)
+    return _of(trial, instance, choices, first, first.seed, most)
 
 
-def _of(trial: RuleTrial, instance: Instance, choices: Choices, first: Failure, seed: str) -> Failure | None:
-    """The failure of an instance, with values of a seed, if it fails for the same reason."""
+def _of(
+    trial: RuleTrial, instance: Instance, choices: Choices, first: Failure, seed: str, most: _Size | None = None
+) -> Failure | None:
+    """The failure of an instance, with values of a seed, if it fails for the same reason, and is smaller than `most`."""
     kind = kind_of(choices)
+    if most is not None and _size(instance, choices) >= most:
+        return None
     for alternative in trial.sides.alternatives(instance.match):
         found = None if alternative.refused else trial.compare(instance, alternative, kind, seed, Tried())
         if found is not None and _is_like(found, first):
@@ -86,8 +93,8 @@ def _is_like(a: Failure, b: Failure) -> bool:
     return (a.right is None, a.difference is None) == (b.right is None, b.difference is None)
 
 
-def _size(failure: Failure) -> tuple[int, int, int, int, float]:
-    leaves, taken = failure.instance.match.leaves, failure.choices.taken
+def _size(instance: Instance, choices: Choices) -> _Size:
+    leaves, taken = instance.match.leaves, choices.taken
     elements = sum(n.type.elements if n.type.sort == "tensor" else n.type.size for n in leaves)
     ranks = sum(len(n.type.lens) + (n.type.strides is not None) for n in leaves)
-    return elements, ranks, len(repr(failure.left.attributes)), len(taken), sum(taken)
+    return elements, ranks, len(repr(instance.match.left.attributes)), len(taken), sum(taken)
