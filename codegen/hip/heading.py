@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from genrw.codegen.hip.expression_text import monoid_name
-from genrw.codegen.hip.instruction_text import instruction_struct, multiplied
+from genrw.codegen.hip.instruction_text import instruction_struct
 from genrw.codegen.hip.monoid_text import monoid_struct
 from genrw.codegen.hip.trust import Vetting
 from genrw.codegen.kernel_ir.expressions import monoid_of
@@ -96,5 +96,5 @@ class _Writer:
         if name not in self.heading.instructions:
             made = self.library.instructions[name]
             if self.vetting is not None:
-                self.vetting.multiplied(made.decl, multiplied(made))
+                self.vetting.multiplied(made.decl, made.multiplied())
             self.heading.instructions[name] = instruction_struct(made)

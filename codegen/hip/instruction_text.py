@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from math import prod
 
 from genrw.engine.ir.dtypes import DTYPES
-from genrw.engine.language.emit_text import multiply_text
 from genrw.engine.library.instructions import Instruction
 
 Digits = Sequence[Sequence[int]]
@@ -44,7 +43,7 @@ def instruction_struct(instruction: Instruction) -> str:
     body = [
         f"    {_head(instruction)}",
         "    {",
-        *(f"        {line}" for line in multiplied(instruction).split("\n")),
+        *(f"        {line}" for line in instruction.multiplied().split("\n")),
         "    }",
     ]
     alone = values["lanes"] == 1
@@ -70,13 +69,6 @@ def _rows_of_sums(of_lane: Digits, of_share: Digits) -> list[str]:
         f"    static constexpr int sum_rows = {rows}, beside = {beside};",
         f"    static GEN_DEVICE constexpr int row_of_sum([[maybe_unused]] int i) {{ return {number}; }}",
     ]
-
-
-def multiplied(instruction: Instruction) -> str:
-    """The C++ that multiplies, filled in; GenrwError if it cannot be."""
-    values = {name: instruction.values[name] for name in ("shape", "lanes", "memory", "operand", "sum")}
-    text = multiply_text(instruction.decl, instruction.values["multiply"], values, instruction.held("result"))
-    return text.strip("\n")
 
 
 def _place(name: str, of_lane: Digits, of_share: Digits, weight: int) -> str:

@@ -64,6 +64,11 @@ class Type:
             return getattr(self, name)
         raise KeyError(name)
 
+    @property
+    def member_names(self) -> frozenset[str]:
+        """The members that expressions may name."""
+        return TYPE_MEMBERS
+
 
 TYPE_MEMBERS = frozenset({"type", "rank", "strides", "packed", "lens", "elements", "size", "sort"})
 

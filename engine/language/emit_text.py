@@ -19,6 +19,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from genrw.engine.language.emit_binding import binding, names_outside
 from genrw.grammar.diagnostics import error
 from genrw.grammar.rw_tree import InstructionDecl, OpDecl
+from genrw.grammar.source import Span
 
 _ALLOWED = (
     *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.If),
@@ -95,18 +96,19 @@ def outside_of_brackets(declared: OpDecl) -> frozenset[str]:
 def multiply_text(declared: InstructionDecl, text: str, values: Mapping[str, Any], elements: int) -> str:
     """The `multiply` text of an instruction, filled in. It may go once over `elements`, the numbers of what a lane holds of the
     result. GenrwError for a template that cannot be filled in."""
-    with _told(declared, "multiply"):
+    span = dict(declared.values)["multiply"].span
+    with _told(declared, "multiply", span):
         return _template(text, True).render(**values, elements=range(elements))
 
 
 @contextmanager
-def _told(declared: OpDecl | InstructionDecl, clause: str = "emit") -> Iterator[None]:
+def _told(declared: OpDecl | InstructionDecl, clause: str = "emit", span: Span | None = None) -> Iterator[None]:
     """Whatever a template does wrong, down to nesting that overflows the stack, as a diagnostic."""
     try:
         yield
     except Exception as problem:
         why = "it is nested too deeply" if isinstance(problem, RecursionError) else str(problem)
-        raise error(f"the `{clause}` of `{declared.name}` fails: {why}", declared.name_span, _REMEDY) from None
+        raise error(f"the `{clause}` of `{declared.name}` fails: {why}", span or declared.name_span, _REMEDY) from None
 
 
 @lru_cache(maxsize=1024)

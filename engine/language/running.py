@@ -88,7 +88,9 @@ def no_member(value: Value, name: str, span: Span) -> BaseException:
         problem: GenrwError = absent(name)
         return problem
     if hasattr(type(value), "member"):
-        return error(f"{describe(value)} has no member `{name}`", span)
+        names = sorted(getattr(value, "member_names", ()))
+        remedy = did_you_mean(name, names) or (f"it has {', '.join(names)}" if names else None)
+        return error(f"{describe(value)} has no member `{name}`", span, remedy)
     return error(f"{describe(value)} has no members, so no `{name}`", span)
 
 

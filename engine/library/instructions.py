@@ -7,12 +7,14 @@ and depth of the left operand, in columns and depth of the second, in rows and c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 from typing import Any
 
 from genrw.engine.ir.dtypes import DTYPES
+from genrw.engine.language.emit_text import multiply_text
 from genrw.engine.language.functions import Function, Misuse, declare
 from genrw.grammar.diagnostics import Diagnostic
 from genrw.grammar.rw_tree import InstructionDecl
@@ -34,6 +36,8 @@ OPTIONAL = {
     "left_held": "true if lanes hold the left operand, though the instruction reads the right one from workgroup memory",
 }
 """What an instruction may say besides; false if it does not."""
+WORKED_OUT = "rows_together"
+"""What follows from an instruction's digits, and may be asked for as its entries may."""
 _LARGEST = 1024
 _MOST_DIGITS = 16
 _MOST_ELEMENTS = 1 << 16
@@ -50,6 +54,7 @@ class Instruction:
     values: Mapping[str, Any]
 
     described_as = "an instruction"
+    member_names = frozenset({"name", WORKED_OUT, *ENTRIES, *OPTIONAL})
 
     @property
     def name(self) -> str:
@@ -58,7 +63,7 @@ class Instruction:
     def member(self, name: str) -> object:
         if name in OPTIONAL:
             return self.values.get(name, False)
-        return self.rows_together if name == "rows_together" else self.values[name]
+        return self.rows_together if name == WORKED_OUT else self.values[name]
 
     @property
     def rows_together(self) -> tuple[bool, bool]:
@@ -78,6 +83,11 @@ class Instruction:
         """How many elements of an operand, or of the result, a lane holds."""
         return prod(length for length, *_ in self.values[part][1])
 
+    def multiplied(self) -> str:
+        """The C++ that multiplies, filled in; GenrwError if it cannot be."""
+        values = {name: self.values[name] for name in ("shape", "lanes", "memory", "operand", "sum")}
+        return multiply_text(self.decl, self.values["multiply"], values, self.held("result")).strip("\n")
+
 
 def instruction_problems(decl: InstructionDecl, values: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """What is wrong with an instruction: entries that are not there, or not what they should be; elements that no lane
@@ -88,7 +98,11 @@ def instruction_problems(decl: InstructionDecl, values: Mapping[str, Any]) -> It
             remedy = f"say with `{name}`: {ENTRIES[name]}"
             yield Diagnostic(f"the instruction `{decl.name}` has no `{name}`", decl.name_span, remedy)
     possible = ENTRIES | OPTIONAL
+    seen: set[str] = set()
     for name, value in decl.values:
+        if name in seen:
+            yield Diagnostic(f"`{name}` is given twice", value.span, "remove one of them")
+        seen.add(name)
         if name not in possible:
             remedy = f"instructions have {', '.join(possible)}"
             yield Diagnostic(f"an instruction has no entry `{name}`", value.span, remedy)
@@ -104,13 +118,15 @@ def _wrong(name: str, value: Any) -> str | None:
     if name in ("operand", "sum"):
         return None if value in DTYPES and DTYPES[value].kind != "bool" else "no type of numbers"
     if name == "multiply":
-        return None if isinstance(value, str) else "no text"
+        if not isinstance(value, str):
+            return "no text"
+        return None if re.search(r"\bc\b", value) else "no text that names `c`"
     if name in OPTIONAL:
         return None if isinstance(value, bool) else "neither true nor false"
     if name == "rate":
         return (
             None
-            if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < inf
             else "no positive number"
         )
     if name in ("lanes", "memory"):

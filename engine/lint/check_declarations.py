@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from genrw.engine.egraph.operator_facts import RANGE_FACTS
 from genrw.engine.ir.dtypes import CLASSES, DTYPES, is_dtype
+from genrw.engine.ir.types import TYPE_MEMBERS
 from genrw.engine.language.builtins import FUNCTIONS
 from genrw.engine.language.emit_text import check_emit_text, emit_binding, names_in_emit_text
 from genrw.engine.language.expr import check_expr
@@ -17,6 +19,7 @@ from genrw.engine.library.library import LEAST_PARTS, NOWHERE, PARTS_OF_ROLES, R
 from genrw.engine.library.monoids import ELEMENT
 from genrw.engine.lint.check_functions import check_functions
 from genrw.engine.lint.check_meanings import check_clauses, check_meaning, meaning_functions
+from genrw.engine.lint.check_members import Known, record_members, unknown_members
 from genrw.engine.lint.check_names import RESULT_NAMES, check_names
 from genrw.engine.lint.check_rules import check_definitions, check_term_function, constant_of, not_a_condition
 from genrw.engine.programs.build import attribute_problem
@@ -27,6 +30,7 @@ from genrw.grammar.rw_tree import (
     ClassDecl,
     DefineDecl,
     FieldExpr,
+    InstructionDecl,
     LetDecl,
     MonoidDecl,
     OpDecl,
@@ -54,6 +58,7 @@ class DeclarationChecks:
         self.library, self.lets = library, library.scope.lets
         self.functions = library.scope.functions
         self.meanings = meaning_functions(library)
+        self.records = record_members(library)
 
     def of(self, declaration: object) -> Iterator[Diagnostic]:
         """The findings on one declaration."""
@@ -68,6 +73,8 @@ class DeclarationChecks:
             yield from check_term_function(self.library, declaration)
         elif isinstance(declaration, LetDecl):
             yield from self._let(declaration)
+        elif isinstance(declaration, InstructionDecl):
+            yield from self._instruction(declaration)
 
     # ---- operators
 
@@ -202,9 +209,12 @@ class DeclarationChecks:
         typed = operands | _types(op)
         parts = op.result.args if isinstance(op.result, Call) else ()
         yield from self._names((*(a.default for a in op.attributes), *parts), typed)
+        members = self.records | dict.fromkeys(attributes - set(CONTEXT_NAMES), ())
+        members |= {o.name: () if o.variadic else TYPE_MEMBERS for o in op.operands}
         for requirement in op.requires:
             yield from self._names([requirement.condition], typed)
-            yield from unnamed_holes(requirement, typed)
+            yield from unnamed_holes(requirement, typed, members)
+        yield from self._members(op, parts)
         yield from self._names([f.guard for f in op.functions], operands)
         for guard in (f.guard for f in op.functions if f.guard is not None):
             yield from _condition(guard)
@@ -221,6 +231,32 @@ class DeclarationChecks:
         )
         named = list(self._names([op.means], operands, self.meanings))
         yield from named or check_meaning(self.library, op)
+
+    def _members(self, op: OpDecl, parts: Iterable[Expr]) -> Iterator[Diagnostic]:
+        """Members that operands and the context never have; facts are known of indices alone."""
+        defaults = (a.default for a in op.attributes)
+        guards = (f.guard for f in op.functions)
+        asked: list[tuple[Collection[str] | None, Iterable[Expr | None]]] = [
+            (TYPE_MEMBERS, (*defaults, *parts, *(r.condition for r in op.requires), *guards, op.means, *op.domain)),
+            (TYPE_MEMBERS | {*RANGE_FACTS}, (op.lo, op.hi, op.pow2)),
+            (None, (op.cost, *(t.value for t in op.terms))),
+        ]
+        for members, several in asked:
+            known = dict(self.records)
+            if members is not None:
+                known |= {o.name: () if o.variadic else members for o in op.operands}
+            for expr in several:
+                if expr is not None:
+                    yield from unknown_members(self.library, expr, known)
+
+    def _instruction(self, declared: InstructionDecl) -> Iterator[Diagnostic]:
+        """What an instruction multiplies by can be filled in."""
+        found = self.library.instructions.get(declared.name)
+        try:
+            if found is not None:
+                found.multiplied()
+        except GenrwError as problem:
+            yield from problem.diagnostics
 
     # ---- monoids and helpers
 
@@ -301,12 +337,15 @@ class DeclarationChecks:
                     yield from foreign_calls(expr, self.lets, self.functions, self.meanings)
 
 
-def unnamed_holes(requirement: Requirement, known: Collection[str]) -> Iterator[Diagnostic]:
-    """What stands between braces in a requirement's message and is none of the names that are known there."""
+def unnamed_holes(requirement: Requirement, known: Collection[str], members: Known) -> Iterator[Diagnostic]:
+    """What stands between braces in a requirement's message and is none of the names that are known there, nor a member
+    that one of them has."""
     for hole in holes(requirement.message):
-        base, _, member = hole.partition(".")
-        if base not in known or (member and not member.isidentifier()):
+        base, dot, member = hole.partition(".")
+        if base not in known or (dot and base in members and member not in members[base]):
             remedy = "braces hold the name of an attribute or operand, or a member of one"
+            if base in known:
+                remedy = did_you_mean(member, members[base]) or remedy
             yield Diagnostic(f"the message names `{hole}`, which is nothing here", requirement.span, remedy)
 
 

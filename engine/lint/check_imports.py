@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from genrw.engine.importing.scope import GIVEN_NAMES
+from genrw.engine.ir.types import TYPE_MEMBERS
 from genrw.engine.language.expr import check_expr
 from genrw.engine.language.expr_walk import foreign_calls
 from genrw.engine.library.context import CONTEXT_NAMES
@@ -13,6 +14,7 @@ from genrw.engine.library.library import Library, family_affixes
 from genrw.engine.library.variants import leaves, nodes
 from genrw.engine.lint.check_declarations import unnamed_holes
 from genrw.engine.lint.check_meanings import meaning_functions
+from genrw.engine.lint.check_members import record_members, unknown_members
 from genrw.engine.lint.check_names import check_names
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Expr, Name
@@ -51,12 +53,16 @@ def _findings(library: Library, declaration: ImportDecl) -> Iterator[Diagnostic]
                 yield Diagnostic(f"`{leaf.name}` is no input", leaf.span)
     yield from _lists(declaration)
     known = tensors | {a.name for a in declaration.attributes} | {b.name for b in declaration.with_}
+    members = record_members(library) | {
+        i.name: TYPE_MEMBERS for i in declaration.inputs if not i.variadic and i.type is None
+    }
     known |= {*CONTEXT_NAMES, *GIVEN_NAMES} | ({repeat.variable} if repeat is not None else set())
     for expr in _expressions(declaration):
         yield from check_expr(expr, known, library.scope.lets, library.scope.functions)
         yield from foreign_calls(expr, library.scope.lets, library.scope.functions, meaning_functions(library))
+        yield from unknown_members(library, expr, members)
     for requirement in declaration.requires:
-        yield from unnamed_holes(requirement, known)
+        yield from unnamed_holes(requirement, known, members)
 
 
 def _lists(declaration: ImportDecl) -> Iterator[Diagnostic]:

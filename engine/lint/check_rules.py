@@ -17,11 +17,11 @@ from genrw.engine.library.library import ROLES, Library, Operator, family_affixe
 from genrw.engine.library.rewriting import copied_from
 from genrw.engine.library.variants import POSITION, leaves, nodes
 from genrw.engine.lint.check_meanings import meaning_functions
+from genrw.engine.lint.check_members import record_members, unknown_members
 from genrw.engine.lint.check_names import check_names
 from genrw.engine.programs.build import attribute_problem
-from genrw.engine.programs.space import SPACE_MEMBERS
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
-from genrw.grammar.expr_tree import Binary, Const, Expr, ListExpr, Member, Name, Unary, walk_free
+from genrw.grammar.expr_tree import Binary, Const, Expr, ListExpr, Name, Unary, walk_free
 from genrw.grammar.rw_tree import (
     AttributePattern,
     DefineDecl,
@@ -276,24 +276,12 @@ class _RuleCheck:
 
     def _members(self, left: Pattern, right: Pattern) -> Iterator[Diagnostic]:
         """Members that values, and the records of the context, never have."""
-        library, values = self.library, frozenset(_operand_names(left))
-        records = {
-            "target": {name for t in library.targets.values() for name in t.values},
-            "schedule": {name for op in library.kernel_operators for name in op.attributes},
-            "space": SPACE_MEMBERS,
-        }
-        known: dict[str, Collection[str]] = {name: members for name, members in records.items() if members}
-        known |= dict.fromkeys(values, VALUE_MEMBERS)
-        for expr in self._expressions(right):
-            if all(base not in known or name in known[base] for base, name in expr.members):
-                continue
-            for node, local in walk_free(expr):
-                if not (isinstance(node, Member) and isinstance(node.base, Name)) or node.base.name in local:
-                    continue
-                base = node.base.name
-                if base in known and node.name not in known[base]:
-                    remedy = did_you_mean(node.name, known[base]) or f"it has {', '.join(sorted(known[base]))}"
-                    yield Diagnostic(f"`{base}` has no member `{node.name}`", node.span, remedy)
+        known = record_members(self.library) | dict.fromkeys(_operand_names(left), VALUE_MEMBERS)
+        clauses = [*self._clauses()]
+        of_lists = known | {leaf.name: () for leaf in leaves(left) if isinstance(leaf, VarPattern) and leaf.rest}
+        for number, expr in enumerate(self._expressions(right)):
+            # In a template that is mapped over a list its name is the element at hand.
+            yield from unknown_members(self.library, expr, of_lists if number < len(clauses) else known)
 
     def _unknown_yet(self, right: Pattern) -> Iterator[Diagnostic]:
         """Parts of the context that a stage of the rule does not have."""

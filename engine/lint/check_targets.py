@@ -14,7 +14,7 @@ from genrw.engine.library.library import Library
 from genrw.engine.library.targets import MARKS, base_chain, shown_value
 from genrw.engine.lint.walks import expressions
 from genrw.grammar.diagnostics import Diagnostic
-from genrw.grammar.rw_tree import TargetDecl
+from genrw.grammar.rw_tree import InstructionDecl, TargetDecl
 from genrw.grammar.source import Span
 
 _COMPILED_FOR = "arch"
@@ -126,12 +126,13 @@ def _value(name: str, value: Any, others: Sequence[Any], span: Span) -> Iterator
 
 
 def _instructions(library: Library, value: Any, others: Sequence[Any], span: Span) -> Iterator[Diagnostic]:
-    """Texts that name no instruction, where those of all other targets do."""
+    """Texts that name no instruction, where those of all other targets do. One that is declared wrongly is told of there."""
     known = library.instructions
+    declared = {d.name for f in library.files for d in f.declarations if isinstance(d, InstructionDecl)}
     theirs = [text for other in others for text in _texts(other)]
     if theirs and all(text in known for text in theirs):
         for text in _texts(value):
-            if text not in known:
+            if text not in declared:
                 yield Diagnostic(f"there is no instruction `{text}`", span, did_you_mean(text, known))
 
 

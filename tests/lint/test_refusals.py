@@ -17,6 +17,25 @@ OP = "op mine(x: T) -> T where T: real\n  role pointwise\n  {}\n"
 FIELD = "monoid mine where T: real\n  carry s: T\n  element s = x\n  identity s = 0\n  combine s = {}\n  finish s\n"
 TARGET = "target mine : gfx942\n  {}\n"
 BARE = 'target mine\n  device "hip"\n  wave_size 64\n'
+INSTRUCTION = """instruction mine_mma
+  shape [16, 8, 16]
+  lanes 32
+  memory 0
+  operand "half"
+  sum "float"
+  left [[[8, 1, 0], [4, 0, 2]], [[2, 0, 8], [2, 8, 0], [2, 0, 1]]]
+  right [[[8, 1, 0], [4, 0, 2]], [[2, 0, 8], [2, 0, 1]]]
+  result [[[8, 1, 0], [4, 0, 2]], [[2, 8, 0], [2, 0, 1]]]
+"""
+MULTIPLIES = INSTRUCTION + "  rate 2600\n  multiply {}\n"
+TENSORS = "op mine[n: ints{}](x: T tensor, y: T tensor{}) -> tensor(T, {}) where T: real\n  {}\n"
+IMPORT = "dialect mine\nimport Mine[n: ints](x, ys...)\n  {}\n  => exp(x)\n"
+
+
+def tensors(default: str = "", more: str = "", lens: str = "x.lens", clauses: str = "means x") -> str:
+    """An operator on two tensors with some parts of its declaration."""
+    return TENSORS.format(default, more, lens, clauses)
+
 
 REFUSED = {
     "attributes copied from nothing": (RULE.format('tanh(tanh(x))\n  => pad[mode="edge", ..](x)'), "pad", "has none"),
@@ -198,6 +217,97 @@ REFUSED = {
     "a member of the target": (RULE.format("tanh(tanh(x)) when target.wave > 1\n  => x"), "target.wave", "`wave`"),
     "a member of the schedule": (RULE.format("tanh(tanh(x)) when schedule.alg == 1\n  => x"), "schedule.alg", "`alg`"),
     "a member of the space": (RULE.format("tanh(tanh(x)) when space.row > 1\n  => x"), "space.row", "`row`"),
+    "a member of a list of values": (
+        RULE.format("concat[axis](xs...) when xs.rank > 1\n  => concat[axis](xs...)"),
+        "xs.rank",
+        "`xs` has no member `rank`",
+    ),
+    "a member that a helper asks of the target": (
+        "let waves(machine) = machine.wave\n" + RULE.format("tanh(tanh(x)) when waves(target) > 1\n  => x"),
+        "waves(target)",
+        "`waves` asks for the member `wave` of `target`",
+    ),
+    "a member of an instruction": (
+        RULE.format('tanh(tanh(x)) when instruction("wgmma_m64n64k16_f16").lan > 1\n  => x'),
+        'instruction("wgmma_m64n64k16_f16").lan',
+        "no member `lan`",
+    ),
+    "a member of an operand in a default": (tensors(" = x.lenz"), "x.lenz", "`x` has no member `lenz`"),
+    "a member of an operand in a result": (tensors(lens="x.lenz"), "x.lenz", "`x` has no member `lenz`"),
+    "a member of an operand in a requirement": (
+        tensors(clauses='requires x.lenz == y.lens "{n}"\n  means x'),
+        "x.lenz",
+        "`x` has no member `lenz`",
+    ),
+    "a member of several operands": (tensors(more="...", lens="y.lens"), "y.lens", "`y` has no member `lens`"),
+    "a member of an operand in a meaning": (tensors(clauses="means x + y.mean"), "y.mean", "`y` has no member `mean`"),
+    "a fact of a tensor": (tensors(lens="[x.hi]"), "x.hi", "`x` has no member `hi`"),
+    "a member of an operand in a domain": (
+        tensors(clauses="means x\n  domain x > 0, y.ranks > 1"),
+        "y.ranks",
+        "`y` has no member `ranks`",
+    ),
+    "a member of the target in a cost": (tensors(clauses="means x\n  cost target.wave"), "target.wave", "`wave`"),
+    "a member of the space in a range": (
+        'op mine(i: index) -> index(i.size)\n  emit "{{ i }}"\n  means i\n  lo i.low\n  hi space.row\n',
+        "i.low",
+        "`i` has no member `low`",
+    ),
+    "a member in a message": (
+        tensors(clauses='requires x.rank > 1 "not {x.lenz}"\n  means x'),
+        'requires x.rank > 1 "not {x.lenz}"',
+        "the message names `x.lenz`",
+    ),
+    "a member of a member in a message": (
+        tensors(clauses='requires x.rank > 1 "not {x.rank.high}"\n  means x'),
+        'requires x.rank > 1 "not {x.rank.high}"',
+        "the message names `x.rank.high`",
+    ),
+    "a member of an attribute in a message": (
+        tensors(clauses='requires x.rank > 1 "not {n.length}"\n  means x'),
+        'requires x.rank > 1 "not {n.length}"',
+        "the message names `n.length`",
+    ),
+    "a member of the target in a message": (
+        tensors(clauses='requires x.rank > 1 "not {target.wave}"\n  means x'),
+        'requires x.rank > 1 "not {target.wave}"',
+        "the message names `target.wave`",
+    ),
+    "a member of an input": (IMPORT.format("when x.ranks > 1"), "x.ranks", "`x` has no member `ranks`"),
+    "a member of an input in a message": (
+        IMPORT.format('requires x.rank > 1 "not {x.lenz}"'),
+        'requires x.rank > 1 "not {x.lenz}"',
+        "the message names `x.lenz`",
+    ),
+    "a member of an instruction that a target asks for": (
+        TARGET.format('requires all([instruction(by).lan > 1 for by in matrices]) "lanes"'),
+        "instruction(by).lan",
+        "no member `lan`",
+    ),
+    "an instruction without end": (INSTRUCTION + '  rate inf\n  multiply "c"\n', "inf", "no positive number"),
+    "an instruction that does nothing": (MULTIPLIES.format('""'), '""', "no text that names `c`"),
+    "an instruction of blanks": (MULTIPLIES.format('"  "'), '"  "', "no text that names `c`"),
+    "an instruction that is a comment": (MULTIPLIES.format('"// ..."'), '"// ..."', "no text that names `c`"),
+    "an instruction of what there is not": (
+        MULTIPLIES.format('"c[0] += {{ depths }};"'),
+        '"c[0] += {{ depths }};"',
+        "'depths' is undefined",
+    ),
+    "an instruction of a fourth extent": (
+        MULTIPLIES.format('"c[0] += {{ shape[3] }};"'),
+        '"c[0] += {{ shape[3] }};"',
+        "has no element 3",
+    ),
+    "an instruction that goes over a list": (
+        MULTIPLIES.format('"{% for n in shape %}c{% endfor %}"'),
+        '"{% for n in shape %}c{% endfor %}"',
+        "has a `for`",
+    ),
+    "an entry of an instruction given twice": (
+        MULTIPLIES.format('"c[0] += a[0];"') + "  lanes 16\n",
+        "16",
+        "`lanes` is given twice",
+    ),
     "values computed from one another": (
         RULE.format("tanh(tanh(x)) when a > 1\n  => x\n  with a = b + 1, b = a - 1"),
         "a = b + 1",
@@ -359,6 +469,14 @@ def test_a_declaration_that_has_no_answer_is_named_where_a_program_meets_it(clau
     assert told.span is not None
     assert told.span.text == "mine"
     assert f"asks it at {tmp_path / 'mine.rw'}:{line}:" in (told.remedy or "")
+
+
+def test_a_target_may_name_an_instruction_that_is_declared_wrongly(tmp_path: Path) -> None:
+    """What is wrong is told where it is."""
+    (tmp_path / "mine.rw").write_text(MULTIPLIES.format('""') + TARGET.format('matrices ["mine_mma"]'))
+    with pytest.raises(GenrwError) as raised:
+        load_library([tmp_path])
+    assert [d.span.text for d in raised.value.diagnostics if d.span] == ['""']
 
 
 @pytest.mark.parametrize("declared", ["", "instruction mine_mma\n  lanes 0\n"])
