@@ -68,10 +68,11 @@ def _explain(program: Program) -> Explained:
             schedules[name] = _schedules(rated, given[name], program)
         for module in program.modules:
             _note(values.setdefault(module.name, {}), module, stage, program.library)
+    program = program.lower(program.stages[-1])  # What no stage is left for is held to what is asked, too.
     name = program.units[0].name
     cut = plan is not None and program.units[0].main is not None
     kernels = tuple(
-        Explanation(m, tuple(schedules.get(m.name, ())), {k: tuple(v) for k, v in values[m.name].items()})
+        Explanation(m, tuple(schedules.get(m.name, ())), {k: tuple(v) for k, v in values.get(m.name, {}).items()})
         for m in program.modules
     )
     before = {k: tuple(v) for k, v in values.get(name, {}).items()} if cut else {}

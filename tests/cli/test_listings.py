@@ -156,3 +156,20 @@ def test_a_constant_of_lanes_stays_one(stage: str) -> None:
     program = package.load(listed)
     assert package.lower(program, stage) == listed
     assert program.run({"x": np.arange(3, dtype=np.float32)})["y"].tolist() == 2
+
+
+LISTED = "x = @param:x -> float{16, 64}\nm = reduce_max[axes={1}](x)\nt = transpose[permutation={1, 0}](x)\ny = mul(t, 2.0)\n@return(m, y)\n"
+STAGES = ("simplify", "fuse", "schedule", "gridwise", "blockwise", "lanewise", "final")
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_listing_of_any_stage_is_explained(genrw: Command, stage: str, tmp_path: Path) -> None:
+    """Of what is left to be done, which is nothing behind the last stage."""
+    path = tmp_path / "listed.gen"
+    path.write_text(genrw("lower", "-", "--stage", stage, stdin=LISTED).out)
+    for options in (["explain"], ["explain", "--annotate"], ["view", "-o", str(tmp_path / "page.html")]):
+        result = genrw(*options, path)
+        assert (result.status, result.err) == (0, ""), options
+    wrong = genrw("explain", path, "--schedule", "algo=nothing")
+    assert wrong.status == 2
+    assert "algo" in wrong.err
