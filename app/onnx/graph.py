@@ -23,6 +23,7 @@ from genrw.engine.library.context import EMPTY
 from genrw.engine.library.library import Library
 from genrw.engine.programs.array_files import of_type, type_text
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
+from genrw.grammar.parsing import special
 
 DIALECT = "onnx"
 """What rules call ONNX's operators."""
@@ -196,7 +197,8 @@ class _Importer(ImportHost):
     def _length(self, name: str, axis: int, dim: onnx.TensorShapeProto.Dimension) -> int:
         if dim.WhichOneof("value") == "dim_value":
             if not 0 <= dim.dim_value < _MAX_ELEMENTS:
-                raise error(f"the length {dim.dim_value} of the input `{name}` is out of range")
+                remedy = f"export the model with a length from 0 to {_MAX_ELEMENTS - 1}, or with a name for it"
+                raise error(f"the length {dim.dim_value} of the input `{name}` is out of range", remedy=remedy)
             return int(dim.dim_value)
         symbol = _symbol(name, axis, dim)
         if symbol not in self.dims:
@@ -395,6 +397,7 @@ def _symbol(name: str, axis: int, dim: onnx.TensorShapeProto.Dimension) -> str:
 def _clean(wanted: str) -> str:
     """A name that values of programs may have, close to the one wanted."""
     name = re.sub(r"[^A-Za-z0-9_.]+", "_", wanted).strip(".") or "value"
+    name = name if special(name) is None else f"{name}_"  # a number, in a program
     return name if name[0].isalpha() or name[0] == "_" else f"_{name}"
 
 

@@ -277,6 +277,36 @@ def test_arrays_in_files_are_named_as_in_the_graph(genrw: Command, named_otherwi
         assert "-2 1 2 4" in result.out
 
 
+@pytest.mark.parametrize("name", ["inf", "nan", "true", "false", "float", "call", "@return"])
+def test_values_may_be_called_as_words_of_programs_are(genrw: Command, tmp_path: Path, name: str) -> None:
+    """As numbers, too, which name nothing in a program."""
+    chains = {
+        "input": ([name], ["m"], ["y"]),
+        "value": (["x"], [name], ["y"]),
+        "result": (["x"], ["m"], [name]),
+        "constant": ([name], ["m"], ["y"]),
+    }
+    for part, (first, middle, last) in chains.items():
+        nodes = [helper.make_node("Neg", first, middle), helper.make_node("Abs", middle, last)]
+        constants = {name: np.float32([1, 2])} if part == "constant" else {}
+        inputs = [] if constants else [value(first[0], [2])]
+        path = saved(tmp_path, model(nodes, inputs, [value(last[0], [2])], constants))
+        result = genrw("run", path, "--check")
+        assert (result.status, result.err) == (0, ""), part
+        if part == "result":
+            results = package.load(path).run({first[0]: np.float32([3, -4])})
+            assert [array.tolist() for array in results.values()] == [[3, 4]]
+
+
+def test_a_length_below_0_is_refused_with_what_to_do(genrw: Command, tmp_path: Path) -> None:
+    """Other tools write -1 for one that is open."""
+    path = saved(tmp_path, model([helper.make_node("Neg", ["x"], ["y"])], [value("x", [-1])], [value("y", [-1])]))
+    result = genrw("run", path)
+    assert (result.status, result.out) == (2, "")
+    assert "the length -1 of the input `x` is out of range" in result.err
+    assert "help: " in result.err
+
+
 @pytest.mark.parametrize("name", ["n:0", "n_0"])
 def test_a_value_that_shapes_depend_on_is_named_as_in_the_graph(genrw: Command, tmp_path: Path, name: str) -> None:
     inputs = [value("x", [1]), value("n:0", [1], TensorProto.INT64)]
