@@ -139,6 +139,8 @@ def test_a_rule_of_one_line_opens_an_arrangement(tmp_path: Path) -> None:
             "a part of a lane's share of 1 in vectors of 1, or 0 for all of it, not 99",
         ),
         ("lanes=16, vector=1, share=1, launched=0 - 1", "-1 workgroups do not take the work of 4 in turn"),
+        ("lanes=16, vector=1, share=100000", "a lane has no registers for 100000 elements at a time"),
+        ("lanes=16, vector=1, share=100000, held=4096", "a lane has no registers for 100000 elements at a time"),
         ("lanes=16, vector=1, share=1, resident=9", "a unit has no room for 9 workgroups of 256 lanes"),
         ("lanes=16, vector=1, share=1, from_aligned=2", "`down` and `turns` are 0 or 1, not 2, 0 and 0"),
     ],
