@@ -388,9 +388,15 @@ class Extractor:
             node = self._last_form(number)
             if node is not None and node.op not in problems:
                 operands = [names[o] for o in node.operands if o in names]
-                what = next((f" of `{n.op}`" for n in operands if n.op != node.op), "")
+                other = next((n for n in operands if n.op != node.op), None)
+                what = f" of `{other.op}`" if other is not None else ""
                 message = f"no rule of stage `{self.stage}` lowers `{node.op}`{what}"
-                problems[node.op] = Diagnostic(message, self._written_at(number, names, self._reachable(root)))
+                attributes = self.graph.interner.attributes(node.attributes) if node.number is None else ()
+                shown = _with_words(node.op, attributes)
+                shown += f" of {_with_words(other.op, other.attributes)}" if other is not None else ""
+                remedy = f"write a rule for {shown}, or see what rules made: `genrw rules trace --stage {self.stage}`"
+                place = self._written_at(number, names, self._reachable(root))
+                problems[node.op] = Diagnostic(message, place, remedy)
         return GenrwError(problems.values() or [Diagnostic(f"stage `{self.stage}` found no legal program")])
 
     def _lacking(self, root: int, best: Mapping[int, _Best]) -> list[int]:
@@ -470,3 +476,9 @@ def written_nodes(graph: EGraphSnapshot, modules: Sequence[Module], library: Lib
                 # An element of several tensors, of which one is made of the other, takes the last one's.
                 found[number] = max(tensors, key=lambda node: (node.name is not None, order[id(node)]))
     return {**written, **found}
+
+
+def _with_words(op: str, attributes: Iterable[tuple[str, Any]]) -> str:
+    """An operator with those of its attributes that are words: by them rules tell forms of it apart."""
+    words = [f"{name}={value}" for name, value in attributes if isinstance(value, str)]
+    return f"`{op}[{', '.join(words)}]`" if words else f"`{op}`"

@@ -16,7 +16,8 @@ from genrw.engine.language.numeric import ArrayExpression, compile_numeric
 from genrw.engine.library.infer import environment
 from genrw.engine.library.library import Library, Operator
 from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
-from genrw.grammar.source import NOWHERE
+from genrw.grammar.expr_tree import Expr
+from genrw.grammar.source import NOWHERE, Span
 
 
 class Evaluator:
@@ -40,6 +41,10 @@ class Evaluator:
             return self._stored(node, self._meant(operator, meaning, node.type.dtype, operands, env))
         except GenrwError as problem:
             raise at_node(node, problem) from None
+
+    def meaning(self, node: Node) -> Expr | None:
+        """What the operator of a node is declared to mean."""
+        return self._found(node)[0].decl.means
 
     def _meant(
         self,
@@ -88,11 +93,18 @@ class Evaluator:
         return closed(tuple(stored(np.asarray(v), d, self.precise) for v, d in zip(parts, fields, strict=True)))
 
 
-def at_node(node: Node, problem: GenrwError | str) -> GenrwError:
-    """A problem met at a node, with the node's name and place."""
+def at_node(node: Node, problem: GenrwError | str, meaning: Expr | None = None) -> GenrwError:
+    """A problem met at a node, with the node's name and place, and that of what the operator is said to mean."""
     label = f"`{node.op}`" if node.name in (None, node.op) else f"`{node.op}` ({node.name})"
     if isinstance(problem, str):
-        return error(f"{label} {problem}", None if node.span is NOWHERE else node.span)
+        seen = _declared(node, meaning.span) if meaning is not None else None
+        return error(f"{label} {problem}", None if node.span is NOWHERE else node.span, seen)
     first, *others = problem.diagnostics
     span = first.span if node.span is NOWHERE else node.span
-    return GenrwError([Diagnostic(f"{label}: {first.message}", span, first.remedy), *others])
+    remedy = "; ".join(filter(None, [first.remedy, _declared(node, first.span) if span is node.span else None]))
+    return GenrwError([Diagnostic(f"{label}: {first.message}", span, remedy or None), *others])
+
+
+def _declared(node: Node, span: Span | None) -> str | None:
+    """Where an operator says what is at fault; None where no file does."""
+    return f"what `{node.op}` means is declared at {span}" if span is not None and span is not NOWHERE else None

@@ -156,5 +156,9 @@ class LaneProgram:
         lens = value.values.shape or ONE
         size = node.type.size or 1
         if len(lens) != len(ONE) or lens[SHARE] not in (1, size):
-            raise at_node(node, f"means values of shape {list(lens)}, but its type says {size} a lane")
+            raise at_node(
+                node,
+                f"means values of shape {list(lens)}, but its type says {size} a lane",
+                self.evaluator.meaning(node),
+            )
         return Array(np.broadcast_to(value.values, (*lens[:SHARE], size)), value.dtype)

@@ -16,6 +16,7 @@ from genrw.engine.language.functions import Value
 from genrw.engine.library.library import Library
 from genrw.engine.programs.signature import written_parameters
 from genrw.grammar.diagnostics import error
+from genrw.grammar.expr_tree import Expr
 
 _LANE_SORTS = ("scalar", "array", "index")
 
@@ -145,14 +146,14 @@ def _tensor_value(node: Node, evaluator: Evaluator, values: Mapping[int, Value],
     if role == "boundary":
         raise at_node(node, "cannot stand in a tensor program")
     value = evaluator.value(node, [values[id(o)] for o in node.operands])
-    return _of_shape(node, value)
+    return _of_shape(node, value, evaluator.meaning(node))
 
 
-def _of_shape(node: Node, value: Value) -> Value:
+def _of_shape(node: Node, value: Value, meaning: Expr | None) -> Value:
     """The value, which has to have the shape that its type says; of an accumulator, each field."""
     if isinstance(value, tuple):
-        return tuple(_of_shape(node, part) for part in value)
+        return tuple(_of_shape(node, part, meaning) for part in value)
     if not isinstance(value, Array) or value.values.shape != node.type.lens:
         found = list(value.values.shape) if isinstance(value, Array) else "another kind of value"
-        raise at_node(node, f"means a tensor of lens {found}, but its type says {list(node.type.lens)}")
+        raise at_node(node, f"means a tensor of lens {found}, but its type says {list(node.type.lens)}", meaning)
     return value

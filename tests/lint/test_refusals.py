@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from genrw.authoring.rulesets import load_library, unchecked_library
 from genrw.engine.lint.check import lint
+from genrw.engine.lowering.options import Options
 from genrw.grammar.diagnostics import GenrwError
 from genrw.grammar.source import Source
 from genrw.program import Program
@@ -477,6 +479,43 @@ def test_a_target_may_name_an_instruction_that_is_declared_wrongly(tmp_path: Pat
     with pytest.raises(GenrwError) as raised:
         load_library([tmp_path])
     assert [d.span.text for d in raised.value.diagnostics if d.span] == ['""']
+
+
+@pytest.mark.parametrize(
+    ("means", "said"),
+    [
+        ("reshape(x, [1, x.elements])", "means a tensor of lens [1, 8], but its type says [8]"),
+        ("reshape(x, [x.elements + 1])", "do not reshape"),
+    ],
+)
+def test_a_meaning_that_is_not_what_the_type_says_is_told_with_its_place(means: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.rw").write_text(f"op mine(x: T tensor) -> tensor(T, x.lens) where T: real\n  means {means}\n")
+    library = load_library([tmp_path])
+    program = Program.parse(Source("x.gen", "x = @param:x -> float{8}\ny = mine(x)\n@return(y)\n"), library)
+    with pytest.raises(GenrwError) as raised:
+        program.run({"x": np.ones(8, np.float32)}, "interpret")
+    told = raised.value.diagnostics[0]
+    assert said in told.message
+    assert told.span is not None
+    assert told.span.source.name == "x.gen"
+    assert f"what `mine` means is declared at {tmp_path / 'mine.rw'}:2:9" in (told.remedy or "")
+
+
+def test_what_no_rule_takes_is_told_with_its_words(tmp_path: Path) -> None:
+    """A schedule may name a way to fold that no rule of a later stage knows."""
+    (tmp_path / "mine.rw").write_text(
+        "stage schedule\n\nrule mine_rows\n  return(xs...) when is_rows(space, policy)\n"
+        '  => scheduled[algo="mine", block_size=256, lanes=256, vector=1, share=2, steps=1, fold="mine"](xs...)\n'
+    )
+    text = "x = @param:x -> float{16, 330}\ns = reduce_sum[axes={1}](x)\n@return(s)\n"
+    program = Program.parse(
+        Source("x.gen", text), load_library([tmp_path]), Options("gfx942", schedule={"algo": "mine"})
+    )
+    with pytest.raises(GenrwError) as raised:
+        program.lower("final")
+    remedies = [d.remedy or "" for d in raised.value.diagnostics]
+    assert any("`gridwise_reduce[op=sum, algo=mine]`" in remedy for remedy in remedies)
+    assert all("genrw rules trace --stage lanewise" in remedy for remedy in remedies)
 
 
 @pytest.mark.parametrize("declared", ["", "instruction mine_mma\n  lanes 0\n"])
