@@ -6,6 +6,7 @@ that begin with `_`, no products but of numbers. What it takes to fill in grows 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
@@ -35,6 +36,12 @@ MEMBERS = ("size", "lens", "type", "elements", "lo", "hi", "pow2")
 """What templates may ask of an operand."""
 _TEXTS = ("string", "name", "any")
 """The types of attributes that may be any text."""
+_CLOSED_BY = {"(": ")", "[": "]", "{": "}"}
+_BRACKET = re.compile(r"[][(){}]")
+_LITERAL = re.compile(r"\{\{.*?\}\}|//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'", re.DOTALL)
+"""What C++ has in which brackets are none: holes, comments, texts and characters."""
+_CHOICES = ("{%", "#", 'R"')
+"""What has parts of which only some count, and texts that may hold anything."""
 _REMEDY = "write text, {{ … }} and {% if … %}; no loops, calls or filters"
 
 
@@ -99,6 +106,19 @@ def multiply_text(declared: InstructionDecl, text: str, values: Mapping[str, Any
     span = dict(declared.values)["multiply"].span
     with _told(declared, "multiply", span):
         return _template(text, True).render(**values, elements=range(elements))
+
+
+def unclosed_bracket(text: str) -> str | None:
+    """A bracket of C++ that has no other one; None where there is none, or where choices may hide it."""
+    if any(mark in text for mark in _CHOICES):
+        return None
+    opened: list[str] = []
+    for bracket in _BRACKET.findall(_LITERAL.sub(" ", text)):
+        if bracket in _CLOSED_BY:
+            opened.append(bracket)
+        elif not opened or _CLOSED_BY[opened.pop()] != bracket:
+            return str(bracket)
+    return opened[-1] if opened else None
 
 
 @contextmanager

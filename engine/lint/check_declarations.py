@@ -8,7 +8,7 @@ from genrw.engine.egraph.operator_facts import RANGE_FACTS
 from genrw.engine.ir.dtypes import CLASSES, DTYPES, is_dtype
 from genrw.engine.ir.types import TYPE_MEMBERS
 from genrw.engine.language.builtins import FUNCTIONS
-from genrw.engine.language.emit_text import check_emit_text, emit_binding, names_in_emit_text
+from genrw.engine.language.emit_text import check_emit_text, emit_binding, names_in_emit_text, unclosed_bracket
 from genrw.engine.language.expr import check_expr
 from genrw.engine.language.expr_walk import did_you_mean, foreign_calls, reached
 from genrw.engine.language.functions import Function
@@ -95,6 +95,8 @@ class DeclarationChecks:
             yield Diagnostic("a cost is a number above 0", op.cost.span, "write a small one, such as 0.01")
         if op.emit is not None:
             yield from self._text(op)
+        for clause, text in (("emit", op.emit), ("device", op.device)):
+            yield from _brackets(op, clause, text or "", op.name_span)
 
     def _text(self, op: OpDecl) -> Iterator[Diagnostic]:
         try:
@@ -254,7 +256,8 @@ class DeclarationChecks:
         found = self.library.instructions.get(declared.name)
         try:
             if found is not None:
-                found.multiplied()
+                span = dict(declared.values)["multiply"].span
+                yield from _brackets(declared, "multiply", found.multiplied(), span)
         except GenrwError as problem:
             yield from problem.diagnostics
 
@@ -347,6 +350,14 @@ def unnamed_holes(requirement: Requirement, known: Collection[str], members: Kno
             if base in known:
                 remedy = did_you_mean(member, members[base]) or remedy
             yield Diagnostic(f"the message names `{hole}`, which is nothing here", requirement.span, remedy)
+
+
+def _brackets(declared: OpDecl | InstructionDecl, clause: str, text: str, span: Span) -> Iterator[Diagnostic]:
+    """C++ whose brackets do not match would be told by a compiler, at a line of the printed kernel."""
+    bracket = unclosed_bracket(text)
+    if bracket is not None:
+        message = f"the `{clause}` of `{declared.name}` has a `{bracket}` without the other bracket"
+        yield Diagnostic(message, span, "close what is opened, and nothing else")
 
 
 def _condition(expr: Expr) -> Iterator[Diagnostic]:

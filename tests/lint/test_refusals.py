@@ -305,6 +305,27 @@ REFUSED = {
         '"{% for n in shape %}c{% endfor %}"',
         "has a `for`",
     ),
+    "an instruction with an open bracket": (
+        MULTIPLIES.format('"c[0] += (a[0];"'),
+        '"c[0] += (a[0];"',
+        "the `multiply` of `mine_mma` has a `(` without",
+    ),
+    "a text with an open bracket": (
+        OP.format('means x\n  emit "gen::exp({{ x }}"'),
+        "mine",
+        "`emit` of `mine` has a `(`",
+    ),
+    "a text with a bracket too many": (OP.format('means x\n  emit "{{ x }})"'), "mine", "`emit` of `mine` has a `)`"),
+    "a text with brackets that do not match": (
+        OP.format('means x\n  emit "gen::exp({{ x }}]"'),
+        "mine",
+        "`emit` of `mine` has a `]`",
+    ),
+    "C++ with an open bracket": (
+        OP.format('means x\n  emit "gen::f({{ x }})"\n  device "GEN_DEVICE float f(float x) { return x; // }"'),
+        "mine",
+        "`device` of `mine` has a `{`",
+    ),
     "an entry of an instruction given twice": (
         MULTIPLIES.format('"c[0] += a[0];"') + "  lanes 16\n",
         "16",
@@ -526,6 +547,20 @@ def test_nothing_is_required_of_instructions_that_there_are_not(declared: str, t
         load_library([tmp_path])
     assert all("mine_mma" in d.message for d in raised.value.diagnostics)
     assert not any("one alone" in d.message for d in raised.value.diagnostics)
+
+
+BRACKETS = [
+    """emit "{% if n %}gen::f({% else %}gen::g({% endif %}{{ x }})" """,
+    """emit "gen::f({{ x }})"\n  device "inline float f(float x) { return x; /* } */ } // {" """,
+    """emit "gen::f({{ x }})"\n  device "inline char f(float) { return '{'; }" """,
+]
+
+
+@pytest.mark.parametrize("clauses", BRACKETS)
+def test_brackets_that_are_none_and_those_of_choices_need_no_other(clauses: str, tmp_path: Path) -> None:
+    text = f"op mine[n: int = 0](x: T) -> T where T: real\n  role pointwise\n  means x\n  {clauses}\n"
+    (tmp_path / "mine.rw").write_text(text)
+    assert load_library([tmp_path]).find("mine") is not None
 
 
 OPERATORS = {
