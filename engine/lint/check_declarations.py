@@ -10,7 +10,7 @@ from genrw.engine.ir.types import TYPE_MEMBERS
 from genrw.engine.language.builtins import FUNCTIONS
 from genrw.engine.language.emit_text import check_emit_text, emit_binding, names_in_emit_text, unclosed_bracket
 from genrw.engine.language.expr import check_expr
-from genrw.engine.language.expr_walk import did_you_mean, foreign_calls, reached
+from genrw.engine.language.expr_walk import did_you_mean, foreign_calls, free_names, reached
 from genrw.engine.language.functions import Function
 from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.definitions import Derived
@@ -24,7 +24,7 @@ from genrw.engine.lint.check_names import RESULT_NAMES, check_names
 from genrw.engine.lint.check_rules import check_definitions, check_term_function, constant_of, not_a_condition
 from genrw.engine.programs.build import attribute_problem
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
-from genrw.grammar.expr_tree import Call, Const, Expr, Name
+from genrw.grammar.expr_tree import Call, Expr, Name
 from genrw.grammar.rw_tree import (
     PRECEDENCES,
     ClassDecl,
@@ -91,12 +91,24 @@ class DeclarationChecks:
         yield from self._clauses(op)
         yield from self._definitions(op)
         yield from check_functions(self.library, op)
-        if isinstance(op.cost, Const) and not (isinstance(op.cost.value, int | float) and op.cost.value > 0):
-            yield Diagnostic("a cost is a number above 0", op.cost.span, "write a small one, such as 0.01")
+        if op.cost is not None and not free_names(op.cost):
+            yield from self._fixed_cost(op.cost)
         if op.emit is not None:
             yield from self._text(op)
         for clause, text in (("emit", op.emit), ("device", op.device)):
             yield from _brackets(op, clause, text or "", op.name_span)
+
+    def _fixed_cost(self, cost: Expr) -> Iterator[Diagnostic]:
+        """A cost that depends on nothing is a number above 0; what its functions are is told by itself."""
+        if any(check_expr(cost, (), self.lets, self.functions)):
+            return
+        try:
+            value = self.library.scope.compile(cost)({})
+        except GenrwError as problem:
+            yield from problem.diagnostics
+            return
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < float("inf"):
+            yield Diagnostic("a cost is a number above 0", cost.span, "write a small one, such as 0.01")
 
     def _text(self, op: OpDecl) -> Iterator[Diagnostic]:
         try:

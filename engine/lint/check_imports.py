@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from genrw.engine.importing.scope import GIVEN_NAMES
 from genrw.engine.ir.types import TYPE_MEMBERS
 from genrw.engine.language.expr import check_expr
-from genrw.engine.language.expr_walk import foreign_calls
+from genrw.engine.language.expr_walk import did_you_mean, foreign_calls
 from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.definitions import TermFunctions
 from genrw.engine.library.library import Library, family_affixes
@@ -19,6 +19,11 @@ from genrw.engine.lint.check_names import check_names
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Expr, Name
 from genrw.grammar.rw_tree import ImportDecl, NumberPattern, OpPattern, VarPattern
+
+_CONSTANTS = ("int", "ints", "float", "floats", "bool")
+"""What an input may be that has to be known while a model is imported."""
+_ATTRIBUTES = (*_CONSTANTS, "string", "strings", "dtype", "tensor", "graph", "list", "lists")
+"""What an attribute may be; lists of anything are what another import of the dialect gives."""
 
 
 def check_imports(library: Library, declarations: Iterable[ImportDecl]) -> list[Diagnostic]:
@@ -40,6 +45,7 @@ def _findings(library: Library, declaration: ImportDecl) -> Iterator[Diagnostic]
         remedy = "write `dialect NAME` above it: whose operator it is"
         yield Diagnostic("the import belongs to no dialect", declaration.name_span, remedy)
     yield from check_names(library, declaration)
+    yield from _types(declaration)
     repeat = declaration.repeat
     tensors = {i.name for i in declaration.inputs} | {a.name for a in declaration.attributes if a.type == "tensor"}
     tensors |= {step.name for step in repeat.steps} if repeat is not None else set()
@@ -63,6 +69,17 @@ def _findings(library: Library, declaration: ImportDecl) -> Iterator[Diagnostic]
         yield from unknown_members(library, expr, members)
     for requirement in declaration.requires:
         yield from unnamed_holes(requirement, known, members)
+
+
+def _types(declaration: ImportDecl) -> Iterator[Diagnostic]:
+    """Types that no attribute, or no constant among the inputs, has: no model would ever be taken."""
+    for part, known in [(a, _ATTRIBUTES) for a in declaration.attributes] + [
+        (i, _CONSTANTS) for i in declaration.inputs
+    ]:
+        if part.type is not None and part.type not in known:
+            remedy = did_you_mean(part.type, known) or f"there is {', '.join(known)}"
+            what = "attributes" if known is _ATTRIBUTES else "constants"
+            yield Diagnostic(f"there is no type of {what} `{part.type}`", part.span, remedy)
 
 
 def _lists(declaration: ImportDecl) -> Iterator[Diagnostic]:

@@ -326,6 +326,20 @@ REFUSED = {
         "mine",
         "`device` of `mine` has a `{`",
     ),
+    "a cost of nothing": (OP.format("means x\n  cost 3 - 3"), "3 - 3", "a cost is a number above 0"),
+    "a cost without end": (OP.format("means x\n  cost inf"), "inf", "a cost is a number above 0"),
+    "a cost that is true": (OP.format("means x\n  cost 2 > 1"), "2 > 1", "a cost is a number above 0"),
+    "a cost by a helper": ("let none() = 0\n" + OP.format("means x\n  cost none()"), "none()", "above 0"),
+    "a type of attributes of imports": (
+        "dialect mine\nimport Mine[n: intt](x) => exp(x)\n",
+        "n: intt",
+        "there is no type of attributes `intt`",
+    ),
+    "a type of constants of imports": (
+        "dialect mine\nimport Mine(x, n: tensors) => exp(x)\n",
+        "n: tensors",
+        "there is no type of constants `tensors`",
+    ),
     "an entry of an instruction given twice": (
         MULTIPLIES.format('"c[0] += a[0];"') + "  lanes 16\n",
         "16",
