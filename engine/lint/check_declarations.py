@@ -95,8 +95,8 @@ class DeclarationChecks:
             yield from self._fixed_cost(op.cost)
         if op.emit is not None:
             yield from self._text(op)
-        for clause, text in (("emit", op.emit), ("device", op.device)):
-            yield from _brackets(op, clause, text or "", op.name_span)
+        if op.device is not None:
+            yield from _brackets(op, "device", op.device, op.name_span)
 
     def _fixed_cost(self, cost: Expr) -> Iterator[Diagnostic]:
         """A cost that depends on nothing is a number above 0; what its functions are is told by itself."""
@@ -117,6 +117,7 @@ class DeclarationChecks:
         except GenrwError as problem:
             yield from problem.diagnostics
             return
+        yield from _brackets(op, "emit", op.emit or "", op.name_span)
         declared = op.precedence or PRECEDENCES[0]
         if PRECEDENCES.index(level) > PRECEDENCES.index(declared):
             message = f"the text of `{op.name}` does not bind as tightly as {'it says' if op.precedence else 'a call'}"
