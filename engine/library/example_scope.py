@@ -21,7 +21,6 @@ from genrw.grammar.rw_tree import (
     VarPattern,
 )
 
-
 KERNEL = "kernel"
 """The entry of a context that says of which kernel its schedule is."""
 
