@@ -405,14 +405,16 @@ class StageEngine:
     def _provide(self, modules: Sequence[Module]) -> None:
         """Declare what the terms of modules need, if the e-graph does not have it."""
         present = program_arities(modules, self.library)
-        if present.key in self._served:
+        # no rule need know of an operator that a program has
+        widths = frozenset(len(n.operands) for m in modules for n in m.nodes)
+        if (present.key, widths) in self._served:
             return
         needed = self.encodings.needed(self.rules, self.operators, term_arities(self.library, self.rules, present))
-        needed = replace(needed, arities=needed.arities.union(len(n.operands) for m in modules for n in m.nodes))
+        needed = replace(needed, arities=needed.arities | widths)
         if not (needed.arities <= self.arities and set(self.encoded.values()).issuperset(needed.encoded)):
             self._served.clear()
             self._declare(needed)
-        self._served.add(present.key)
+        self._served.add((present.key, widths))
 
     def prepare(self) -> None:
         """Clear away what the last run left, if there was one: the next run then begins sooner."""

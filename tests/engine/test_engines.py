@@ -98,6 +98,21 @@ def test_an_engine_has_the_numbers_of_operands_that_terms_have(library: Library)
     assert 8 not in made.arities
 
 
+def test_no_rule_need_know_of_an_operator_that_a_program_has(library: Library) -> None:
+    """An engine serves a program with an operator of more operands than rules name, after others without it."""
+    operands = [f"x{i}" for i in range(11)]
+    declared = f"op eleven({', '.join(f'{x}: T' for x in operands)}) -> T where T: real\n  role pointwise\n  means x0\n"
+    whole = build_library([*library.files, parse_rw(declared, "eleven.rw")])
+    pipeline = Pipeline(whole)
+    plain = load(UNARY.format("exp"), WAVE64, whole)
+    wide = load(f"x = @param:x -> float{{4}}\ny = eleven({', '.join(['x'] * 11)})\n@return(y)\n", WAVE64, whole)
+    first, second = (program.lower("schedule").modules for program in (plain, wide))
+    made = pipeline.engine("gridwise", False, first)
+    for modules in (first, second):
+        made.run(modules, [pipeline.context(m, plain.options) for m in modules])
+    assert 11 in made.arities
+
+
 @pytest.mark.parametrize(
     ("rule", "present", "more"),
     [
