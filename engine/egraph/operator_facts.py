@@ -41,7 +41,7 @@ def _size_expression(operator: Operator) -> Expr | None:
     """How many values a lane has of the result, 0 for one; known for indices, values and what truth values combine to."""
     result, operands = operator.decl.result, operator.decl.operands
     if isinstance(result, Call):
-        place = {"index": 0, "value": 1, "scalar": 1, "array": 1}.get(result.function)
+        place = {"index": 0, "value": 1, "scalar": 1}.get(result.function)
         return None if place is None else result.args[place] if len(result.args) > place else Const(0)
     sizes = tuple(Member(Name(o.name), "size") for o in operands)
     if result != Name("bool") or any(o.dtype != "bool" for o in operands):
