@@ -1700,6 +1700,7 @@ _TURNED = "x = @param:x -> {t}{{{k}, {m}}}\ny = transpose[permutation={{1, 0}}](
 _SQUASHED = "x = @param:x -> {t}{{{m}, {k}}}\ny = sigmoid(x)\nw = @param:w -> {t}{{{k}, {n}}}\nb = @param:b -> {t}{{{n}}}\nd = dot(y, w)\nz = add(d, b)\n@return(z)"
 _ADDED = "x = @param:x -> {t}{{{m}, {k}}}\nw = @param:w -> {t}{{{k}, {n}}}\nb = @param:b -> {t}{{{n}}}\nr = @param:r -> {t}{{{m}, {n}}}\nd = dot(x, w)\ns = add(d, b)\nz = add(s, r)\n@return(z)"
 _IMAGES = "x = @param:x -> {t}{{2, {m}, 7, {k}}}\nw = @param:w -> {t}{{{n}, 3, 3, {k}}}\nu = transpose[permutation={{0, 3, 1, 2}}](x)\nv = transpose[permutation={{0, 3, 1, 2}}](w)\nc = convolution[padding={{1, 1}}](u, v)\nz = transpose[permutation={{0, 2, 3, 1}}](c)\n@return(z)"
+_MIRRORED = _IMAGES.replace("(w)", "(r)").replace("\nu =", "\nr = reverse[axes={{2}}](w)\nu =")
 _STEPS_OF_TWO = _IMAGES.replace("padding={{1, 1}}", "padding={{1, 1}}, stride={{2, 2}}")
 _DATA = "x = @param:x -> {t}{{2, {m}, 7, {k}}}\nw = @param:w -> {t}{{{k}, 3, 3, {n}}}\nu = transpose[permutation={{0, 3, 1, 2}}](x)\nv = transpose[permutation={{0, 3, 1, 2}}](w)\nc = convolution_backwards_data[padding={{1, 1}}](u, v)\nz = transpose[permutation={{0, 2, 3, 1}}](c)\n@return(z)"
 _WEIGHTS = "x = @param:x -> {t}{{2, {m}, 7, {k}}}\nw = @param:w -> {t}{{2, {m}, 7, {n}}}\nu = transpose[permutation={{0, 3, 1, 2}}](x)\nv = transpose[permutation={{0, 3, 1, 2}}](w)\nc = convolution_backwards_weights[padding={{1, 1}}, lengths={{3, 3}}](u, v)\nz = transpose[permutation={{0, 2, 3, 1}}](c)\n@return(z)"
@@ -1752,16 +1753,19 @@ PINNED: dict[str, tuple[str, str, dict[str, object]]] = {
     ),
     "gradients by weights of whole channels": (_WEIGHTS.format(t="half", m=9, k=72, n=72), "sm_90", {}),
     "boxes of windows": _of_tiles(
-        _IMAGES, (9, 64, 72), "half", "sm_90", instruction="wgmma_m64n64k16_f16", tile=(64, 64, 64), stages=4
+        _IMAGES, (9, 64, 72), "half", "sm_90", instruction="wgmma_m64n64k16_f16", tile=(64, 64, 64)
+    ),
+    "boxes of windows and mirrored weights": _of_tiles(
+        _MIRRORED, (9, 64, 72), "half", "sm_90", instruction="wgmma_m64n64k16_f16", tile=(64, 64, 64)
     ),
     "boxes of windows in steps of two": _of_tiles(
-        _STEPS_OF_TWO, (9, 128, 72), "half", "sm_90", instruction="wgmma_m64n64k16_f16", tile=(64, 64, 64), stages=2
+        _STEPS_OF_TWO, (9, 128, 72), "half", "sm_90", instruction="wgmma_m64n64k16_f16", tile=(64, 64, 64)
     ),
     "boxes of windows and turned weights": _of_tiles(
-        _DATA, (9, 64, 72), "half", "sm_90", instruction="wgmma_m64n64k16_f16", tile=(64, 64, 64), stages=4
+        _DATA, (9, 64, 72), "half", "sm_90", instruction="wgmma_m64n64k16_f16", tile=(64, 64, 64)
     ),
     "boxes of the places of windows": _of_tiles(
-        _WEIGHTS, (9, 64, 72), "half", "sm_90", instruction="wgmma_m64n64k16_f16", tile=(64, 64, 64), stages=4
+        _WEIGHTS, (9, 64, 72), "half", "sm_90", instruction="wgmma_m64n64k16_f16", tile=(64, 64, 64)
     ),
     "tiles in memory": _of_tiles(_PRODUCT, (130, 264, 136), "half", "sm_90", instruction="wgmma_m64n128k16_f16"),
     "bytes in memory": _of_tiles(_BYTES, (130, 272, 144), "int8", "sm_90", instruction="wgmma_m64n128k32_s8"),
