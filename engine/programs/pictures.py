@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from genrw.engine.ir.nodes import Node
 from genrw.engine.language.arrays import Array
+from genrw.engine.language.layouts import pieces_of
 from genrw.engine.language.numeric import compile_numeric
+from genrw.engine.language.tensors import ELEMENT_LIMIT
 from genrw.engine.library.infer import environment
 from genrw.engine.library.library import Library
 from genrw.grammar.diagnostics import GenrwError
@@ -32,6 +34,8 @@ def picture_of(view: Node, library: Library) -> tuple[()] | Picture:
         return ()
     parameter, pads = begun
     padded = below[-1].type.lens
+    if max(node.type.elements for node in below) > ELEMENT_LIMIT:
+        return ()
     # one byte an element: numpy's strides count elements
     first = np.empty(padded, np.int8)
     seen: _Bytes | None = first
@@ -91,5 +95,7 @@ def _moved(operand: _Bytes | None, node: Node, library: Library) -> _Bytes | Non
 
 def _reshaped(operand: _Bytes, lens: Sequence[int]) -> _Bytes | None:
     """The same elements in another shape, if none has to be copied for that."""
-    made = operand.reshape(lens)
-    return made if np.may_share_memory(made, operand) else None
+    pieces = pieces_of(operand.shape, operand.strides, tuple(lens))
+    if len(pieces) != len(lens) or any(len(piece[0]) > 1 for piece in pieces):
+        return None
+    return np.lib.stride_tricks.as_strided(operand, lens, [piece[1][-1] for piece in pieces], writeable=False)
