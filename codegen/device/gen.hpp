@@ -3697,6 +3697,15 @@ GEN_DEVICE void arrive(int64* counter)
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(lds_place(counter)) : "memory");
 }
 
+// Announces so many bytes for a step, and gives the counter of their arrival.
+template <int Stages, int Bytes>
+GEN_DEVICE unsigned announced(int64* arrivals, int step)
+{
+    const unsigned arrival = lds_place(arrivals + step % Stages);
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(arrival), "n"(Bytes) : "memory");
+    return arrival;
+}
+
 // Waits for the end of a phase: an even or an odd one.
 GEN_DEVICE void await_counter(int64* counter, int phase)
 {
@@ -3784,9 +3793,7 @@ GEN_DEVICE void copy_boxes(T* lds, int to, const M& map, int64* arrivals, int st
 {
 #if GEN_NVIDIA
     if (By < 0 || local_id() == By) {
-        const unsigned arrival = detail::lds_place(arrivals + step % Stages);
-        constexpr int bytes = Count * Rows * Columns * static_cast<int>(sizeof(T));
-        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(arrival), "n"(bytes) : "memory");
+        const unsigned arrival = detail::announced<Stages, Count * Rows * Columns * static_cast<int>(sizeof(T))>(arrivals, step);
         GEN_UNROLL
         for (int box = 0; box < Count; box++)
             asm volatile(
@@ -3811,9 +3818,7 @@ GEN_DEVICE void copy_windows(T* lds, int to, const M& map, int64* arrivals, int 
     using walk = typename M::walk;
 #if GEN_NVIDIA
     if (By < 0 || local_id() == By) {
-        const unsigned arrival = detail::lds_place(arrivals + step % Stages);
-        constexpr int bytes = Count * Rows * Columns * static_cast<int>(sizeof(T));
-        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(arrival), "n"(bytes) : "memory");
+        const unsigned arrival = detail::announced<Stages, Count * Rows * Columns * static_cast<int>(sizeof(T))>(arrivals, step);
         GEN_UNROLL
         for (int box = 0; box < Count; box++)
             asm volatile(
