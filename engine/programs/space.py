@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from math import prod
+from typing import Any
 
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.ir.types import Type
@@ -35,7 +36,6 @@ from genrw.engine.programs.operands import (
     scattering,
     stored,
 )
-from genrw.engine.programs.pictures import picture_of
 from genrw.engine.programs.views import layout_in_memory, run_in_memory
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.rw_tree import MonoidDecl
@@ -277,7 +277,7 @@ def space_record(module: Module, library: Library) -> Members:
             "view_strides": lambda: tuple(
                 layout_in_memory(view, library, padded=True) for view in _views(module, library)
             ),
-            "view_pictures": lambda: tuple(picture_of(view, library) for view in _views(module, library)),
+            "view_pictures": lambda: _pictures(module, library),
             "view_runs": lambda: tuple(run_in_memory(view, library) for view in _views(module, library)),
             "sum_type": lambda: next((fold.type.dtype for fold in _folds_of_views(module, library)), ""),
             "inner_views": lambda: tuple(view.type.lens for fold in inner() for view in folded_operands(fold, library)),
@@ -327,6 +327,13 @@ def _folds_of_views(module: Module, library: Library) -> tuple[Node, ...]:
 def _views(module: Module, library: Library) -> tuple[Node, ...]:
     """The operands that a kernel's only fold combines before it folds them; none if there is no such fold."""
     return tuple(view for fold in _folds_of_views(module, library) for view in folded_operands(fold, library))
+
+
+def _pictures(module: Module, library: Library) -> tuple[tuple[Any, ...], ...]:
+    """How these lie in pictures."""
+    from genrw.engine.programs.pictures import picture_of  # with numpy, whose import takes a tenth of a command's time
+
+    return tuple(picture_of(view, library) for view in _views(module, library))
 
 
 def _read(module: Module, library: Library) -> int:
