@@ -7,7 +7,7 @@ meets what is wrong with its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -59,12 +59,7 @@ class Made:
 
     def until(self, last: str) -> list[tuple[str, Program]]:
         """The program at each stage up to one."""
-        found = []
-        for stage, lowered in self.each_stage():
-            found.append((stage, lowered))
-            if stage == last:
-                break
-        return found
+        return _up_to(last, self.each_stage())
 
     @property
     def last(self) -> Program:
@@ -94,6 +89,16 @@ class Made:
             compiled = [(k.name, compile_amd(k.text, arch, k.wave_size, k.name)) for k in self.kernels]
             self.reports = [code.kernels[name] for name, code in compiled]
         return self.reports
+
+
+def _up_to(last: str | None, stages: Iterable[tuple[str, Program]]) -> list[tuple[str, Program]]:
+    """The first stages, up to the one that is named; all where none is."""
+    found = []
+    for stage, lowered in stages:
+        found.append((stage, lowered))
+        if stage == last:
+            break
+    return found
 
 
 _made: dict[Any, Made] = {}
@@ -129,11 +134,7 @@ def _is_new(program: Program) -> bool:
 def _lower(new: Sequence[Made], last: str | None) -> None:
     modules = [replace(one.program.modules[0], name=f"p{i}") for i, one in enumerate(new)]
     batch = new[0].program.with_units(tuple(Unit((module,)) for module in modules))
-    stages: list[tuple[str, Program]] = []
-    for stage, lowered in batch.remaining_stages():
-        stages.append((stage, lowered))
-        if stage == last:
-            break
+    stages = _up_to(last, batch.remaining_stages())
     for i, one in enumerate(new):
         name = one.program.modules[0].name
         one.stages = [(stage, _alone(one.program, lowered, i, name)) for stage, lowered in stages]

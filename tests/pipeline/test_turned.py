@@ -42,15 +42,20 @@ def turned(kind: str, seed: int) -> str:
     )
 
 
-@pytest.mark.parametrize(("kind", "target"), spread([*ROWS], TARGETS))
-def test_random_programs(kind: str, target: str) -> None:
-    at_stages, as_kernels = ([turned(kind, seed) for seed in seeds] for seeds in (range(3), range(100, 102)))
+def check_together(at_stages: list[str], as_kernels: list[str], target: str) -> None:
+    """Check some programs at every stage, and others as kernels on the CPU."""
     lower_together(at_stages, target)
     compile_together(lower_together(as_kernels, target))
     for text in at_stages:
         check_every_stage(text, target)
     for text in as_kernels:
         check_host(text, target)
+
+
+@pytest.mark.parametrize(("kind", "target"), spread([*ROWS], TARGETS))
+def test_random_programs(kind: str, target: str) -> None:
+    at_stages, as_kernels = ([turned(kind, seed) for seed in seeds] for seeds in (range(3), range(100, 102)))
+    check_together(at_stages, as_kernels, target)
 
 
 TURNED_ROWS = """
@@ -205,9 +210,4 @@ def moved(seed: int) -> str:
 @pytest.mark.parametrize("target", TARGETS)
 def test_random_moves(target: str) -> None:
     at_stages, as_kernels = ([moved(seed) for seed in seeds] for seeds in (range(12), range(100, 104)))
-    lower_together(at_stages, target)
-    compile_together(lower_together(as_kernels, target))
-    for text in at_stages:
-        check_every_stage(text, target)
-    for text in as_kernels:
-        check_host(text, target)
+    check_together(at_stages, as_kernels, target)
