@@ -2207,6 +2207,70 @@ GEN_DEVICE array<T, N> copies(T value)
     return result;
 }
 
+#if !GEN_HOST
+// The words that so many bytes are made of, and those of N elements: masked one by one, elements of less than a register would take an
+// instruction each.
+GEN_DEVICE constexpr int word_bytes(int bytes) { return bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1; }
+
+template <int N, class T>
+using words_of = aligned_array<typename word<word_bytes(sizeof(T) * N)>::type, sizeof(T) * N / word_bytes(sizeof(T) * N)>;
+
+template <int N, class T>
+GEN_DEVICE words_of<N, T> copies_in_words(T fill)
+{
+    aligned_array<T, N> chunk;
+    GEN_UNROLL
+    for (int i = 0; i < N; i++) chunk.items[i] = fill;
+    return __builtin_bit_cast(words_of<N, T>, chunk);
+}
+
+template <int N, class T>
+GEN_DEVICE void from_words(T* to, const words_of<N, T>& words)
+{
+    const auto chunk = __builtin_bit_cast(aligned_array<T, N>, words);
+    GEN_UNROLL
+    for (int i = 0; i < N; i++) to[i] = chunk.items[i];
+}
+
+// N elements from p[place] on if `ok`, else `fill`, without a branch, so that all loads of a share are under way before the first is
+// waited for: in place of what is masked the first element of the memory is read, which is there if any is.
+template <int N, class T, class I>
+GEN_DEVICE void read_vector_or(T* to, bool ok, const T* p, I place, T fill)
+{
+#if GEN_AMD
+    array<T, N> values;
+    read_vector<N>(values.items, element_at(p, ok ? place : I{0}));
+    GEN_UNROLL
+    for (int i = 0; i < N; i++) to[i] = choose(ok, values[i], fill);
+#else
+    words_of<N, T> read = *reinterpret_cast<const words_of<N, T>*>(element_at(p, ok ? place : I{0}));
+    const words_of<N, T> other = copies_in_words<N>(fill);
+    GEN_UNROLL
+    for (int i = 0; i < sizeof(read) / sizeof(read.items[0]); i++) read.items[i] = ok ? read.items[i] : other.items[i];
+    from_words<N>(to, read);
+#endif
+}
+#endif
+
+// The same behind a branch, where the target has them.
+template <int N, class T, class I>
+GEN_DEVICE void read_vector_if(T* to, bool ok, const T* p, I place, T fill)
+{
+#if GEN_AMD
+    read_vector_or<N>(to, ok, p, place, fill);
+#elif GEN_NVIDIA
+    words_of<N, T> read = copies_in_words<N>(fill);
+    if (ok) read = *reinterpret_cast<const words_of<N, T>*>(element_at(p, place));
+    from_words<N>(to, read);
+#else
+    for (int i = 0; i < N; i++) to[i] = fill;
+    if (ok) {
+        keep_branch<N>();
+        read_vector<N>(to, element_at(p, place));
+    }
+#endif
+}
+
 /// Where chunks begin that lie Stride apart.
 template <int64 Stride, class I>
 struct strided {
@@ -2288,27 +2352,13 @@ template <int Size, int Vector, class T, class P, class M>
 GEN_DEVICE array<T, Size> load_chunks(const T* p, P places, const M& mask, T fill)
 {
     static_assert(Size % Vector == 0, "a load takes whole chunks");
-    array<T, Size> result = copies<T, Size>(fill);
+    array<T, Size> result;
 #if GEN_AMD
-    // Without a branch for each chunk, so that all loads are under way before the first is waited for: in
-    // place of a masked chunk the first of the memory is read, which is there if any is.
-    if (is_empty(mask)) return result;
-    GEN_UNROLL
-    for (int chunk = 0; chunk < Size / Vector; chunk++) {
-        const bool ok = holds(mask, chunk * Vector);
-        array<T, Vector> values;
-        read_vector<Vector>(values.items, element_at(p, ok ? places[chunk] : typename P::index{0}));
-        GEN_UNROLL
-        for (int i = 0; i < Vector; i++) result[chunk * Vector + i] = choose(ok, values[i], fill);
-    }
-#else
+    if (is_empty(mask)) return copies<T, Size>(fill);
+#endif
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++)
-        if (holds(mask, chunk * Vector)) {
-            keep_branch<Vector>();
-            read_vector<Vector>(result.items + chunk * Vector, element_at(p, places[chunk]));
-        }
-#endif
+        read_vector_if<Vector>(result.items + chunk * Vector, holds(mask, chunk * Vector), p, places[chunk], fill);
     return result;
 }
 
@@ -2355,11 +2405,7 @@ GEN_DEVICE array<T, Size> strided_load(const T* p, I base, const M& mask, detail
 template <int Size, int64 Stride, int Vector = 1, class T, class I>
 GEN_DEVICE array<T, Size> strided_load(const T* p, I base, bool ok, detail::as_given<T> fill)
 {
-    if (ok) {
-        detail::keep_branch<Size>();
-        return strided_load<Size, Stride, Vector>(p, base);
-    }
-    return detail::copies<T, Size>(fill);
+    return detail::load_chunks<Size, Vector>(p, detail::strided<Stride, I>{base}, ok, T(fill));
 }
 
 /// Writes what strided_load reads.
@@ -2456,19 +2502,14 @@ GEN_DEVICE array<T, Size> placed_load(const T* p, const array<I, Size>& at, cons
 template <int Size, int Vector, class T, class P, class B>
 GEN_DEVICE array<T, Size> chunks_load(const T* p, const P& at, const B& ok, detail::as_given<T> fill)
 {
-    array<T, Size> result = detail::copies<T, Size>(fill);
+    array<T, Size> result;
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++) {
-        const bool exists = detail::of_chunk(ok, chunk);
-#if !GEN_HOST
-        // Without a branch for each chunk, as above.
-        array<T, Vector> values;
-        const auto place = detail::of_chunk(at, chunk);
-        detail::read_vector<Vector>(values.items, element_at(p, exists ? place : decltype(place){0}));
-        GEN_UNROLL
-        for (int i = 0; i < Vector; i++) result[chunk * Vector + i] = detail::choose(exists, values[i], fill);
+        T* const to = result.items + chunk * Vector;
+#if GEN_HOST
+        detail::read_vector_if<Vector>(to, detail::of_chunk(ok, chunk), p, detail::of_chunk(at, chunk), T(fill));
 #else
-        if (exists) detail::read_vector<Vector>(result.items + chunk * Vector, p + detail::of_chunk(at, chunk));
+        detail::read_vector_or<Vector>(to, detail::of_chunk(ok, chunk), p, detail::of_chunk(at, chunk), T(fill));
 #endif
     }
     return result;
@@ -2513,19 +2554,11 @@ GEN_DEVICE array<T, Size> row_load(
     const bool some_past_end = end % Vector != 0;
     array<T, Size> result;
     GEN_UNROLL
-    for (int i = 0; i < Size; i++) result[i] = fill;
-    GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++) {
         const int at = chunk * Stride;
         const bool whole = chunk < Within || (first + at < limit && (!some_past_end || base + at + Vector <= end));
-#if GEN_AMD
-        // Without a branch for each chunk, as in load_chunks.
-        array<T, Vector> values;
-        detail::read_vector<Vector>(values.items, element_at(p, whole ? base + at : static_cast<I>(0)));
-        GEN_UNROLL
-        for (int i = 0; i < Vector; i++) result[chunk * Vector + i] = detail::choose(whole, values[i], fill);
-#else
-        if (whole) detail::read_vector<Vector>(result.items + chunk * Vector, p + base + at);
+        detail::read_vector_if<Vector>(result.items + chunk * Vector, whole, p, base + at, T(fill));
+#if !GEN_AMD
         // What masks elements takes registers: only the lanes at the row's ends do.
         if ((chunk > 0 || first >= 0) && (chunk < Within || first + at + Vector <= limit)) continue;
 #endif
