@@ -275,10 +275,14 @@ class TermValues:
     def _numpy_type(self, dtype: str) -> np.dtype[Any]:
         return np.dtype(np.float64) if self.precise and DTYPES[dtype].is_float else numpy_dtype(dtype)
 
-    def _tensor(self, node: Node, value: Value) -> Array:
-        if not isinstance(value, Array) or value.values.shape != node.type.lens:
-            raise Misuse(f"`{node.op}` means another shape than its type says")
-        return self._noted(value)
+    def _tensor(self, node: Node, value: Value) -> Value:
+        """A tensor's elements, of accumulators those of all fields."""
+        fields = value if isinstance(value, tuple) else (value,)
+        for part in fields:
+            if not isinstance(part, Array) or part.values.shape != node.type.lens:
+                raise Misuse(f"`{node.op}` means another shape than its type says")
+            self._noted(part)
+        return value
 
     def _noted(self, value: Array) -> Array:
         """Remember how large values get: what is lost by rounding goes by that."""
