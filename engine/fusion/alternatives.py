@@ -38,8 +38,10 @@ def planned_kernels(plan: Plan, library: Library) -> list[PlannedKernel]:
     ]
 
 
-def rewritten(plan: Plan, kernels: Sequence[PlannedKernel], others: Mapping[Any, Module]) -> Module:
-    """The program of a plan where `others` say, by a kernel's key, what makes the kernel's values."""
+def rewritten(
+    plan: Plan, kernels: Sequence[PlannedKernel], others: Mapping[Any, Module]
+) -> tuple[Module, frozenset[int]]:
+    """The program of a plan where `others` say, by a kernel's key, what makes the kernel's values, and these values by identity."""
     nodes, operands = plan.graph.nodes, plan.graph.operands
     replaced = [kernel for kernel in kernels if kernel.key in others]
     makers = {i: (kernel, k) for kernel in replaced for k, i in enumerate(kernel.stored) if not plan.graph.given[i]}
@@ -58,7 +60,7 @@ def rewritten(plan: Plan, kernels: Sequence[PlannedKernel], others: Mapping[Any,
     module = plan.graph.module
     numbers = {id(node): i for i, node in enumerate(nodes)}
     root = replace(module.root, operands=tuple(made[numbers[id(o)]] for o in module.root.operands))
-    return replace(module, root=root)
+    return replace(module, root=root), frozenset(id(made[i]) for i in makers)
 
 
 def _over(module: Module, given: Sequence[Node]) -> tuple[Node, ...]:

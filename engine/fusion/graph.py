@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -68,7 +68,7 @@ class FusionGraph:
     A graph has `questions` to the rules, and is complete when it has taken their answers (`answer`).
     """
 
-    def __init__(self, module: Module, library: Library, costs: PlanCosts) -> None:
+    def __init__(self, module: Module, library: Library, costs: PlanCosts, apart: Collection[int] = ()) -> None:
         self.module, self.costs = module, costs
         self.nodes = list(module.nodes[:-1])
         number = {id(node): i for i, node in enumerate(self.nodes)}
@@ -85,7 +85,7 @@ class FusionGraph:
         boundary = {part: library.boundary(part).name for part in ("input", "constant")}
         self.free = [n.op == boundary["constant"] and not isinstance(n.attribute("value"), tuple) for n in self.nodes]
         self.given = [n.op in boundary.values() for n in self.nodes]
-        self.kept_apart = [library.operator(n.op).decl.role_parts == ("apart",) for n in self.nodes]
+        self.kept_apart = [library.operator(n.op).decl.role_parts == ("apart",) or id(n) in apart for n in self.nodes]
         self.spaces: list[IterationSpace] = []
         self.fold_space: dict[int, int] = {}
         self.products: set[int] = set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -35,14 +35,19 @@ class Fused:
 
 
 def fuse(
-    modules: Sequence[Module], library: Library, places: Places, taken: Iterable[str], by: str = SEARCH
+    modules: Sequence[Module],
+    library: Library,
+    places: Places,
+    taken: Iterable[str],
+    by: str = SEARCH,
+    apart: Collection[int] = (),
 ) -> Iterator[Fused]:
     """Cut programs into kernels, named apart from the modules `taken`; GenrwError if no kernel can make a value.
 
     The rules are asked about all programs together. `by` says how plans are found: by a search, or exactly, which takes
-    long for all but small programs.
+    long for all but small programs. A value whose identity is in `apart` is stored by a kernel that stores nothing else.
     """
-    graphs = [FusionGraph(m, library, PlanCosts.of(library.target(m.target).values)) for m in modules]
+    graphs = [FusionGraph(m, library, PlanCosts.of(library.target(m.target).values), apart) for m in modules]
     asked = [graph.questions() for graph in graphs]
     answers = iter(places.ask([question for questions in asked for question in questions]))
     for graph, questions in zip(graphs, asked, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -53,7 +53,14 @@ class Lowering(Protocol):
         alternatives: frozenset[str] | None = None,
     ) -> set[str]: ...
 
-    def cut(self, modules: Sequence[Module], names: Iterable[str], options: Options, trace: Trace) -> list[Fused]: ...
+    def cut(
+        self,
+        modules: Sequence[Module],
+        names: Iterable[str],
+        options: Options,
+        trace: Trace,
+        apart: Collection[int] = (),
+    ) -> list[Fused]: ...
 
     def rated(self, kernels: Sequence[Module], options: Options) -> list[RatedKernel]: ...
 
@@ -80,11 +87,13 @@ class Alternatives:
         self._lowering = lowering
         self._able = able
 
-    def better(self, plans: Sequence[Fused], modules: Sequence[Module], options: Options, trace: Trace) -> list[Module]:
-        """The programs of plans, with alternatives in place of kernels where these are predicted to take less time."""
-        library = self._lowering.library
+    def better(
+        self, plans: Sequence[Fused], modules: Sequence[Module], names: Iterable[str], options: Options, trace: Trace
+    ) -> list[Fused]:
+        """The plans of programs, with alternatives in place of kernels where these are predicted to take less time."""
+        library, better = self._lowering.library, list(plans)
         if not library.schedules_follow_fusing:
-            return list(modules)
+            return better
         kernels = [
             [kernel for kernel in planned_kernels(fused.plan, library) if self._able_on(kernel.module, options)]
             for fused in plans
@@ -92,13 +101,42 @@ class Alternatives:
         tried = Trace()
         best = self._cheaper([kernel for planned in kernels for kernel in planned], options, tried)
         others = {key: attempt.module for key, attempt in best.items()}
-        better = list(modules)
+        changed: dict[int, tuple[Module, frozenset[int]]] = {}
         for k, planned in enumerate(kernels):
             taken = [best[kernel.key] for kernel in planned if kernel.key in best]
             if taken:
-                better[k] = rewritten(plans[k].plan, planned, others)
+                changed[k] = rewritten(plans[k].plan, planned, others)
                 trace.take_over(tried, [(name, modules[k].name) for attempt in taken for name in attempt.names])
+        for k, fused in zip(changed, self._cut_again(changed, plans, names, options, trace), strict=True):
+            better[k] = fused
         return better
+
+    def _cut_again(
+        self,
+        changed: Mapping[int, tuple[Module, frozenset[int]]],
+        plans: Sequence[Fused],
+        names: Iterable[str],
+        options: Options,
+        trace: Trace,
+    ) -> list[Fused]:
+        """Changed programs cut into kernels. What alternatives make of a kernel may become one kernel with what uses it, and stays its own
+        where both are predicted to take less time so."""
+        modules = [module for module, _ in changed.values()]
+        found = self._lowering.cut(modules, names, options, trace)
+        several = [n for n, k in enumerate(changed) if len(plans[k].unit.kernels) > 1]
+        apart = frozenset[int]().union(*(values for _, values in changed.values()))
+        alone = self._lowering.cut([modules[n] for n in several], names, options, trace, apart)
+        differ = [
+            (n, fused)
+            for n, fused in zip(several, alone, strict=True)
+            if [*map(nameless_key, fused.unit.kernels)] != [*map(nameless_key, found[n].unit.kernels)]
+        ]
+        compared = [fused.unit.kernels for n, other in differ for fused in (found[n], other)]
+        times = self._predicted(compared, options)
+        for (n, fused), together, by_itself in zip(differ, times[::2], times[1::2], strict=True):
+            if by_itself < together:
+                found[n] = fused
+        return found
 
     def _able_on(self, kernel: Module, options: Options) -> frozenset[str]:
         """The alternatives that could apply to a kernel."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -214,22 +214,26 @@ class Pipeline:
         result = self.library.boundary("result").name
         modules = [module for unit in units for module in unit.kernels if module.root.op == result]
         plans = self.cut(modules, names, options, trace)
-        better = Alternatives(self, self._able).better(plans, modules, options, trace)
-        changed = [k for k, module in enumerate(better) if module is not modules[k]]
-        again = self.cut([better[k] for k in changed], names, options, trace)
-        for k, fused in zip(changed, again, strict=True):
-            plans[k] = fused
+        plans = Alternatives(self, self._able).better(plans, modules, names, options, trace)
         found = dict(zip(map(id, modules), plans, strict=True))
         for module in modules:
             trace.plans[module.name] = found[id(module)].plan
             trace.note_survivors(found[id(module)].rules, module)
         return [found[id(unit.kernels[0])].unit if id(unit.kernels[0]) in found else unit for unit in units]
 
-    def cut(self, modules: Sequence[Module], names: Iterable[str], options: Options, trace: Trace) -> list[Fused]:
-        """Programs cut into kernels, named apart from the modules `names`: where kernels make values the rules say."""
+    def cut(
+        self,
+        modules: Sequence[Module],
+        names: Iterable[str],
+        options: Options,
+        trace: Trace,
+        apart: Collection[int] = (),
+    ) -> list[Fused]:
+        """Programs cut into kernels, named apart from the modules `names`: where kernels make values the rules say, those `apart` by
+        themselves."""
         answers = self._answers.setdefault((options.target, options.strict), {})
         places = Places(self.library, options.target, lambda asked: self._asked(asked, options, trace), answers)
-        return list(fuse(modules, self.library, places, names, options.plan))
+        return list(fuse(modules, self.library, places, names, options.plan, apart))
 
     def _asked(self, modules: Sequence[Module], options: Options, trace: Trace) -> EGraphSnapshot:
         """What the rules of the fusing stage make of modules: questions about those of the same names."""
