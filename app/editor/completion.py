@@ -20,7 +20,7 @@ _IN_BRACKETS = re.compile(r"([A-Za-z_]\w*(?:\{\w*\}\w*)?)\[[^][\n]*$")
 _MEMBER = re.compile(r"([A-Za-z_]\w*)\.\w*$")
 _CLAUSES = tuple(dict.fromkeys(" ".join((*CLAUSES.values(), "gives where prec")).split()))
 _OF_EXAMPLE = re.compile(r"^\s*(?:example|counterexample|context(?:\s+\w+)?)\s*\[(?:[^][]|\[[^][]*\])*$")
-_FACTS = ("lo", "hi", "pow2", "depth", "uses", "fold", "order", "varies")
+_FACTS = ("lo", "hi", "pow2", "depth", "uses", "fold", "order", "varies", "ways")
 
 
 @dataclass(frozen=True)

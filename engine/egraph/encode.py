@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from genrw.engine.egraph.bindings import egg
-from genrw.engine.egraph.guard_evaluation import GuardEvaluator, GuardQuery, RuleUse
+from genrw.engine.egraph.guard_evaluation import GuardEvaluator, GuardQuery, RuleUse, gives_effect
 from genrw.engine.egraph.native import native_condition, native_number
 from genrw.engine.egraph.operand_types import Piece, pieces
 from genrw.engine.egraph.recording import ATTRIBUTES, CLASS, OPERATOR, Recorded, Shape
@@ -33,7 +33,7 @@ from genrw.grammar.expr_tree import Const, Expr, Name
 from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, VarPattern
 from genrw.grammar.source import Span
 
-FACTS = ("lo", "hi", "pow2", "size", "depth", "uses", "fold", "order", "varies")
+FACTS = ("lo", "hi", "pow2", "size", "depth", "uses", "fold", "order", "varies", "ways")
 TYPE = "ty"
 """The fact that holds the number of a class's type."""
 ACTIVE, FIRED = "active", "fired"
@@ -577,6 +577,8 @@ class _Encoder:
         if isinstance(pattern, VarPattern):
             self._need("ty", pattern.name)
         elif isinstance(pattern, OpPattern):
+            if gives_effect(pattern, self.library):
+                return
             self._need_template_attributes(pattern)
             if pattern.op in self.class_vars or pattern.family is not None:
                 self._need_template_op(pattern)

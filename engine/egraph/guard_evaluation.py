@@ -10,7 +10,7 @@ from genrw.engine.egraph.too_large import not_allowed
 from genrw.engine.ir.dtypes import DTYPES, same_value
 from genrw.engine.ir.interner import CONTEXT_SHIFT, Interner, attributes_key
 from genrw.engine.ir.nodes import Attributes
-from genrw.engine.ir.types import Type
+from genrw.engine.ir.types import EFFECT, Type
 from genrw.engine.language.expr import Evaluator, free_names
 from genrw.engine.language.functions import describe
 from genrw.engine.library.context import CONTEXT_NAMES
@@ -255,6 +255,8 @@ class GuardEvaluator:
             return lambda env, interner: _type_of(env[pattern.name])  # noqa: ARG005
         if isinstance(pattern, NumberPattern):
             return lambda env, interner: _NUMBER  # noqa: ARG005
+        if gives_effect(pattern, self.library):
+            return lambda env, interner: EFFECT  # noqa: ARG005
         make, below = self._attributes_maker(pattern), [self._type_finder(o) for o in pattern.operands]
 
         def find(env: Mapping[str, Any], interner: Interner) -> Type:
@@ -274,6 +276,12 @@ class GuardEvaluator:
             return infer(self.library, name, attributes, operands, env)
         except TypeProblem as problem:
             raise not_allowed(self.variant.rule.name, name, problem, pattern.span, None) from None
+
+
+def gives_effect(pattern: OpPattern, library: Library) -> bool:
+    """Has a template's value no type but that of effects, whatever its operands are?"""
+    found = library.find(pattern.op) if pattern.family is None else None
+    return found is not None and found[0].result_sort == "effect"
 
 
 _MISSING = object()

@@ -61,10 +61,10 @@ _TIMES_LONGER = 4
 """What has not settled without a rule in so many times as many rounds as with all rules is taken never to settle."""
 _SECONDS_FOR_SUSPECTS = 10.0
 _ALL: Mapping[int, str] = {}
-_LOADED_FACTS = ("ty", "depth", "uses", "fold", "order", "varies")
+_LOADED_FACTS = ("ty", "depth", "uses", "fold", "order", "varies", "ways")
 """What is known of each node of a program, in the order of the columns of its row."""
 _MERGES = {
-    **{"ty": "min", "depth": "min", "uses": "max", "fold": "min", "order": "min", "varies": "min"},
+    **{"ty": "min", "depth": "min", "uses": "max", "fold": "min", "order": "min", "varies": "min", "ways": "max"},
     **{"lo": "max", "hi": "min", "pow2": "max", "size": "min"},
 }
 """The facts, and which of two about one class is kept."""
@@ -486,6 +486,7 @@ class StageEngine:
                     graph.fold.get(id(node), -1),
                     graph.order[id(node)],
                     graph.varies[id(node)],
+                    graph.ways[id(node)],
                     *(ids[id(o)] for o in node.operands),
                 ]
                 level = below[id(node)] = max((below.get(id(o), 0) for o in node.operands), default=0)

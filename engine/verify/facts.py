@@ -24,7 +24,7 @@ class Facts:
     ) -> None:
         self.library, self.context, self.given = library, context, given
         graph = GraphFacts.of(Module("term", root, ()), library)
-        self._graph = {name: getattr(graph, name) for name in ("depth", "uses", "fold", "order", "varies")}
+        self._graph = {name: getattr(graph, name) for name in ("depth", "uses", "fold", "order", "varies", "ways")}
         self._known: dict[tuple[int, str], int] = {}
         self._number = library.boundary("number").name
 
