@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from math import gcd, prod
+from typing import Any
 
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.nodes import Module, Node
@@ -42,7 +43,26 @@ def order_of_axes(node: Node, library: Library, in_memory: Node | None = None) -
     operand, order = node.operands[library.part(node.op, 0)], node.attribute(parts[2])
     lens = operand.type.lens
     strides = packed_strides(lens) if in_memory is None or in_memory.type.lens != lens else in_memory.type.layout
+    scattered = _from_anywhere(operand, library)
+    strides = tuple(_ANYWHERE if d in scattered else stride for d, stride in enumerate(strides))
     return tuple(lens[d] for d in order), tuple(strides[d] for d in order)
+
+
+_ANYWHERE = 1 << 40
+"""How far apart elements are taken to lie that indices say the places of."""
+
+
+def _from_anywhere(node: Node, library: Library) -> set[int]:
+    """The axes along which indices say where a tensor's elements come from, as far as operators above left them in their order."""
+    role = library.role(node.op)
+    if role not in ("pointwise", "index_map"):
+        return set()
+    if role == "index_map" and _places(node, library):
+        return _named_axes(node, library)
+    if order_of_axes(node, library) is not None:
+        return set()
+    alike = [operand for operand in node.operands if len(operand.type.lens) == len(node.type.lens)]
+    return set[int]().union(*(_from_anywhere(operand, library) for operand in alike))
 
 
 def laid_out(module: Module, library: Library) -> list[tuple[Node, Layout]]:
@@ -77,15 +97,23 @@ def read_beneath(node: Node, library: Library) -> list[Node]:
 @dataclass(frozen=True)
 class _Read:
     """A parameter as a value's elements are taken from it: blocks of `together` neighbours are read as one, `run` neighbours
-    follow one another, and an index of `places` bytes says where, if there is one; `moved` says how an operator ordered its
-    axes, which made `elements`."""
+    follow one another, and an index of `places` bytes says where, if there is one. It is `elements` that are taken. Once an operator
+    has ordered its axes, `moved` says how they lie. Of an element's number `digits` were told apart so far, and before the axes `cuts`
+    others are."""
 
     parameter: Node
     together: int
     run: int
+    elements: int
     places: int = 0
     moved: Layout | None = None
-    elements: int = 0
+    digits: int = 1
+    cuts: frozenset[int] = frozenset()
+
+
+_Reads = dict[tuple[int, int], _Read]
+"""What is read, by the parameter and the operator that moved its elements last, 0 without any: of a parameter from which several
+operators take elements each takes its own."""
 
 
 def operands_of(
@@ -109,14 +137,14 @@ def _operand(
     by_row = sorted(range(len(lens)), key=lambda d: (d in axes, d))
     by_column = sorted(range(len(lens)), key=lambda d: (d not in axes, d))
     going_down = sorted(range(len(lens)), key=lambda d: (d in down, d))
-    whole = read.elements in (0, prod(lens))
-    where = _in_space(read.moved or (lens, packed_strides(lens)), lens, whole or read.moved is None)
+    where = _in_space(read.moved or (lens, packed_strides(lens)), lens)
     values: dict[str, float] = {
-        "elements": min(read.elements or read.parameter.type.elements, prod(lens)),
+        "elements": min(read.elements, prod(lens)),
         "item": itemsize(read.parameter.type.dtype),
         "together": read.together,
         "run": read.run,
         "places": read.places,
+        "digits": _digits(read, lens),
         "gaps": _gaps(read.parameter),
         "spread": _spread(read.parameter),
         "is_stored": is_stored,
@@ -131,13 +159,13 @@ def _operand(
 
 def _reads(module: Module, elements: int, library: Library) -> list[_Read]:
     """How the outermost values of a kernel, results and what is folded, are made of its parameters."""
-    known: dict[int, dict[int, _Read]] = {}
-    found: dict[int, _Read] = {}
+    known: dict[int, _Reads] = {}
+    found: _Reads = {}
     for node in module.nodes:
         below = _merged(known.get(id(o), {}) for o in node.operands)
         role = library.role(node.op)
         if node.op == library.boundary("input").name and node.type.sort == "tensor":
-            known[id(node)] = {id(node): _read_of(node)} if _LEAST_PART * node.type.elements >= elements else {}
+            known[id(node)] = {(id(node), 0): _read_of(node)} if _LEAST_PART * node.type.elements >= elements else {}
         elif role == "pointwise":
             known[id(node)] = below
         elif role == "index_map":
@@ -147,9 +175,9 @@ def _reads(module: Module, elements: int, library: Library) -> list[_Read]:
     return list(found.values())
 
 
-def _merged(reads: Iterator[dict[int, _Read]] | Sequence[dict[int, _Read]]) -> dict[int, _Read]:
+def _merged(reads: Iterator[_Reads] | Sequence[_Reads]) -> _Reads:
     """What several values read: of a parameter that several read, the fewest neighbours together."""
-    found: dict[int, _Read] = {}
+    found: _Reads = {}
     for each in reads:
         for key, read in each.items():
             other = found.get(key, read)
@@ -159,32 +187,74 @@ def _merged(reads: Iterator[dict[int, _Read]] | Sequence[dict[int, _Read]]) -> d
                 together=gcd(read.together, other.together),
                 run=min(read.run, other.run),
                 places=max(read.places, other.places),
+                digits=max(read.digits, other.digits),
+                cuts=read.cuts | other.cuts,
             )
     return found
 
 
-def _moved(node: Node, operand: Node, reads: dict[int, _Read], library: Library) -> dict[int, _Read]:
+def _moved(node: Node, operand: Node, reads: _Reads, library: Library) -> _Reads:
     """What an operator that moves elements reads through one of its operands."""
-    layout = order_of_axes(node, library)
-    through = _together_through(node, operand, layout, library)
-    run, places = _run_through(node, operand, layout, library), _places(node, library)
-    scatters = layout is not None and _scatters(node, library)
-    found = {
-        key: replace(
-            read, together=gcd(read.together, through), run=min(read.run, run), places=max(read.places, places)
-        )
-        for key, read in reads.items()
-    }
+    order = order_of_axes(node, library)
+    through = _together_through(node, operand, order, library)
+    run, places = _run_through(node, operand, order, library), _places(node, library)
+    scattered = order if order is not None and _scatters(node, library) else None
+    in_order = "in_order" in library.operator(node.op).decl.role_parts
     return {
-        key: replace(read, moved=layout, elements=node.type.elements) if scatters and read.moved is None else read
-        for key, read in found.items()
+        (parameter, last if in_order else id(node)): replace(
+            read,
+            together=gcd(read.together, through),
+            run=min(read.run, run),
+            elements=min(read.elements, node.type.elements),
+            places=max(read.places, places),
+            moved=_moved_again(node, operand, read.moved, library) or read.moved if read.moved else scattered,
+            **_told_apart(node, operand, read, library),
+        )
+        for (parameter, last), read in reads.items()
     }
+
+
+def _told_apart(node: Node, operand: Node, read: _Read, library: Library) -> dict[str, Any]:
+    """The digits of an element's number that an operator tells apart: those of axes that it names, orders, or makes longer or shorter,
+    and of those between them together."""
+    made, lens = node.type.lens, operand.type.lens
+    if "in_order" in library.operator(node.op).decl.role_parts or len(made) != len(lens):
+        return {"digits": _digits(read, lens), "cuts": frozenset()}
+    layout = order_of_axes(node, library)
+    if layout is not None:
+        return {"digits": _digits(read, lens) + len(merged(*layout)) - 1, "cuts": frozenset()}
+    changed = {d for d, (before, after) in enumerate(zip(lens, made, strict=True)) if before != after}
+    changed |= _named_axes(node, library)
+    return {"cuts": read.cuts | changed | {d + 1 for d in changed}}
+
+
+def _digits(read: _Read, lens: Sequence[int]) -> int:
+    """The digits of the number of an element of what has these lengths."""
+    bounds = sorted({0, len(lens), *read.cuts} & set(range(len(lens) + 1)))
+    return read.digits - 1 + max(1, sum(prod(lens[a:b]) > 1 for a, b in pairwise(bounds)))
+
+
+def _moved_again(node: Node, operand: Node, layout: Layout, library: Library) -> Layout | None:
+    """Where elements lie that an operator moves of an operand with a layout: those of each axis that keeps its place, as far apart as
+    before. None where its axes are not the operand's."""
+    parts = library.operator(node.op).decl.role_parts
+    if "in_order" in parts:
+        return layout
+    pieces = pieces_of(*layout, operand.type.lens)
+    if len(pieces) != len(node.type.lens) or (len(parts) == 2 and "scattered" in parts):
+        return None
+    order = node.attribute(parts[2]) if "scattered" in parts else range(len(pieces))
+    moved = [
+        (lens, strides) if prod(lens) == n else ((n,), strides[-1:])
+        for (lens, strides), n in zip((pieces[d] for d in order), node.type.lens, strict=True)
+    ]
+    return tuple(n for lens, _ in moved for n in lens), tuple(s for _, strides in moved for s in strides)
 
 
 def _read_of(tensor: Node) -> _Read:
     """A tensor's elements in their order."""
     lens, strides = tensor.type.lens, tensor.type.layout
-    return _Read(tensor, _of_layout(lens, strides), _run_of(lens, strides))
+    return _Read(tensor, _of_layout(lens, strides), _run_of(lens, strides), tensor.type.elements)
 
 
 _BURST = 64
@@ -280,10 +350,10 @@ _Pieces = Sequence[tuple[Sequence[int], Sequence[int]]]
 """The lengths and strides along each axis."""
 
 
-def _in_space(layout: Layout, lens: tuple[int, ...], whole: bool) -> _Pieces:
-    """How elements that an operator moves lie in its operand, along the axes of a space. Of a part of the space, or of what is
-    padded to it, that is guessed: neighbours are those along the same axis, or along one whose neighbours are as far apart."""
-    pieces = pieces_of(*layout, lens) if whole else ()
+def _in_space(layout: Layout, lens: tuple[int, ...]) -> _Pieces:
+    """How elements that an operator moves lie in its operand, along the axes of a space. Of a part of the space that is guessed:
+    neighbours are those along the same axis, or along one whose neighbours are as far apart."""
+    pieces = pieces_of(*layout, lens) if prod(layout[0]) == prod(lens) else ()
     if pieces:
         return pieces
     made, strides = layout

@@ -26,6 +26,7 @@ from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import accumulate_type, combining, field_types
 from genrw.engine.programs.graph_facts import GraphFacts
 from genrw.engine.programs.operands import (
+    Layout,
     apart_in,
     itemsize,
     laid_out,
@@ -186,6 +187,7 @@ SPACE_MEMBERS = frozenset(
         "folds",
         "passes",
         "scattered",
+        "scattered_bytes",
         "operands",
         "sides",
         "down",
@@ -206,9 +208,11 @@ def space_record(module: Module, library: Library) -> Members:
     of which `read`, parts that are moved elsewhere counted as such; `inputs`, the number of parameters but those of one
     element a row, of which `streams` are at least half as large as the space; `operations` per element; `folds`, their number, `folding`, their operators' names, `accumulators`, the bytes of what a lane folds to with all of them, `combining`, the operations that combine
     two of these; `passes` over a row that is
-    not kept; `scattered`, the operators whose neighbouring results lie apart in their operands; `operands`, what is read or stored of which there
+    not kept; `scattered`, the operators whose neighbouring results lie apart in their operands, `scattered_bytes`, those
+    of an element of each; `operands`, what is read or stored of which there
     is at least an eighth of the space: its `elements`, the bytes of an `item`, whether it `is_stored`, how many neighbours lie
-    `together` in aligned blocks, how many follow one another there (`run`), the bytes of an index that says `places` of runs (0 without one), how far neighbours lie from one another in memory on average, its `spread`, how many bytes come with
+    `together` in aligned blocks, how many follow one another there (`run`), the bytes of an index that says `places` of runs (0 without one), how many
+    `digits` of an element's number tell where it lies, how far neighbours lie from one another in memory on average, its `spread`, how many bytes come with
     each of its bytes where there are `gaps`, and with the space's elements row by row, or column by column: how far `apart_by_row`,
     `apart_by_column` the operand's neighbours come to lie, and how far elements side by side lie apart in the operand, `step_by_row`,
     `step_by_column`, and as far `step_down` along the axes named below; `sides`, the space as
@@ -263,6 +267,7 @@ def space_record(module: Module, library: Library) -> Members:
             "combining": lambda: sum(_combining(fold, library) for fold in _outer_folds(module, library)),
             "passes": lambda: _passes(module, library, prod(lens)),
             "scattered": lambda: len(scattering(module, library)),
+            "scattered_bytes": lambda: sum(itemsize(node.type.dtype) for node in scattering(module, library)),
             "operands": lambda: tuple(operands_of(module, lens, axes, rows_turned()[0], library)),
             "sides": lambda: tiling().sides,
             "down": lambda: rows_turned()[0],
@@ -412,31 +417,33 @@ class Tiling:
 
 @dataclass(frozen=True)
 class _Operand:
-    """How the elements of a space lie in an operand, and the bytes of each."""
+    """How the elements of a space lie in an operand, the bytes of each, and of which part of the space it has some."""
 
     lens: tuple[int, ...]
     strides: tuple[int, ...]
     item: int
+    part: float
 
     def tiled(self, sides: Sides) -> tuple[bool, float, float]:
         """Do tiles turn it? And what are its lines and sectors for each element?"""
         pieces = pieces_of(self.lens, self.strides, sides)
         if not pieces:
-            return False, 1.0, 1.0
+            return False, self.part, self.part
         down, across = (lying_together(self.lens, self.strides, sides, side) for side in (1, 3))
         corner = {a + b for a in first_places(*pieces[1], 32) for b in first_places(*pieces[3], 32)}
         brought = max(self.item / 32, lines_of(corner) / len(corner))
-        return down > across, 1 / down if down > across else 1 / max(1, across // 8), brought
+        lines = 1 / down if down > across else 1 / max(1, across // 8)
+        return down > across, self.part * lines, self.part * brought
 
 
 def _tiling(module: Module, lens: tuple[int, ...], library: Library) -> Tiling | None:
     """The best way to cut a space into tiles, so that neighbours in the operands of operators that scatter lie down, as those in
     the result lie across: the more lie together, the better, and the fewer axes are taken together for it. None without any."""
-    nodes = laid_out(module, library)
-    whole = [(node, layout) for node, layout in nodes if node.type.elements == prod(lens)]
-    operands = [_operand_of(node, read, library) for node, _ in whole for read in read_beneath(node, library)]
-    parts = [layout for node, layout in nodes if node.type.elements != prod(lens)]
-    shapes = [layout for _, layout in whole] or [(lens, strides) for made, strides in parts if len(made) == len(lens)]
+    nodes = [(node, _in_whole(node, layout, lens)) for node, layout in laid_out(module, library)]
+    whole = [(node, layout) for node, layout in nodes if prod(layout[0]) == prod(lens)]
+    operands = [_operand_of(node, read, lens, library) for node, _ in whole for read in read_beneath(node, library)]
+    parts = [layout for _, layout in nodes if prod(layout[0]) != prod(lens)]
+    shapes = [layout for _, layout in whole]
     found = []
     for sides in {sides for layout in shapes for sides in _groupings(*layout)}:
         tiled = [operand.tiled(sides) for operand in operands]
@@ -474,10 +481,17 @@ def _axes_together(lens: tuple[int, ...], strides: tuple[int, ...], axes: tuple[
     return () if last in axes else tuple(range(first, last + 1))
 
 
-def _operand_of(node: Node, read: Node, library: Library) -> _Operand:
+def _in_whole(node: Node, layout: Layout, lens: tuple[int, ...]) -> Layout:
+    """The layout of a part of a space that has its axes, as if it went on."""
+    return (lens, layout[1]) if node.type.elements != prod(lens) and len(layout[0]) == len(lens) else layout
+
+
+def _operand_of(node: Node, read: Node, lens: tuple[int, ...], library: Library) -> _Operand:
     """How the elements of an operator that orders axes lie in what it reads."""
-    lens, strides = order_of_axes(node, library, read) or (node.type.lens, node.type.layout)
-    return _Operand(lens, strides, itemsize(read.type.dtype))
+    layout = order_of_axes(node, library, read) or (node.type.lens, node.type.layout)
+    return _Operand(
+        *_in_whole(node, layout, lens), itemsize(read.type.dtype), min(1.0, node.type.elements / prod(lens))
+    )
 
 
 def _tiled_part(
