@@ -1266,6 +1266,31 @@ def _written_lower() -> dict[str, str]:
             c = concat[axis=0](p, q)
             r = add(t, c)
             @return(r)""",
+        "padded_tiles": """
+            @module main [target=gfx942, schedule={algo=tile}]
+            x = @param:x -> float{67, 131}
+            y = @param:y -> float{131, 67}
+            t = transpose[permutation={1, 0}](x)
+            m = mul(t, y)
+            p = pad[pads={2, 0, 1, 3}](m)
+            @return(p)""",
+        "joined_tiles": """
+            @module main [target=gfx942, schedule={algo=tile}]
+            x = @param:x -> int8{70, 3, 65}
+            y = @param:y -> int8{65, 3, 9}
+            t = transpose[permutation={2, 1, 0}](x)
+            r = reverse[axes={0}](t)
+            c = concat[axis=2](y, r)
+            @return(c)""",
+        "gathered_tiles": """
+            @module main [target=gfx942, schedule={algo=tile}]
+            x = @param:x -> half{67, 131}
+            y = @param:y -> half{131, 67}
+            i = @param:i -> int64{90}
+            t = transpose[permutation={1, 0}](x)
+            m = sub(t, y)
+            g = gather[axis=0](m, i)
+            @return(g)""",
         "tiles_cut_in_rows": """
             @module main [target=gfx942, schedule={algo=tile, rows=64, columns=64, block_size=256}]
             x = @param:x -> float{2, 64, 72}
@@ -1557,10 +1582,14 @@ def _squares_of_row(n: int) -> str:
         @return(s)"""
 
 
+_FOLDS_OF_FEW = ("sum", "prod", "max", "min", "argmax", "mean")
+_ROWS_OF_FEW = (2048, 2064, 2080, 2096, 2112, 2128)
+
+
 def _folds_of_few(count: int) -> str:
     """Folds of so many elements each, whose results are turned: as many kernels, since no two are of the same shape."""
     lines = []
-    for rows, op in zip((2048, 2064, 2080, 2096), ("sum", "prod", "max", "min"), strict=True):
+    for rows, op in zip(_ROWS_OF_FEW, _FOLDS_OF_FEW, strict=True):
         lines += [
             f"x_{op} = @param:x_{op} -> half{{{rows}, {count}, 6144}}",
             f"f_{op} = convert[target_type=float](x_{op})",
@@ -1568,7 +1597,7 @@ def _folds_of_few(count: int) -> str:
             f"s_{op} = squeeze[axes={{1}}](m_{op})",
             f"y_{op} = transpose[permutation={{1, 0}}](s_{op})",
         ]
-    return "\n".join([*lines, "@return(y_sum, y_prod, y_max, y_min)"])
+    return "\n".join([*lines, f"@return({', '.join(f'y_{op}' for op in _FOLDS_OF_FEW)})"])
 
 
 _COMPUTED_WINDOWS = """
@@ -1605,7 +1634,7 @@ LARGE = {
         y = @param:y -> int8{1024, 4096}
         z = quant_dot(x, y)
         @return(z)""",
-    **{f"folds_of_{count}": _folds_of_few(count) for count in (2, 3, 4)},
+    **{f"folds_of_{count}": _folds_of_few(count) for count in (2, 7)},
     "squares_of_long_parts_that_end_early": _squares_of_row(35000003),
     "computed_first": """
         x = @param:x -> float{1024, 1024}
@@ -1652,7 +1681,7 @@ LARGE = {
         y = reduce_sum[axes={0}](c)
         @return(y)""",
     "rows_as_they_lie": """
-        x = @param:x -> uint8{15, 768, 16, 224}
+        x = @param:x -> float{24, 512, 16, 112}
         t = transpose[permutation={0, 3, 1, 2}](x)
         r = argmax[axis=0](t)
         @return(r)""",
