@@ -28,12 +28,11 @@ def fault(problem: BaseException, stage: str, declared: Iterable[RuleDecl | OpDe
     if decl is None or not _ARITHMETIC.search(said):
         first = said.partition("\n")[0]
         return error(f"the e-graph of stage `{stage}` failed: {first}", span)
-    what = "rule" if isinstance(decl, RuleDecl) else "operator"
-    return error(
-        f"{what} `{decl.name}` cannot compute this: it divides by 0 or leaves 64 bits",
-        span,
-        "guard against such numbers",
-    )
+    why = "cannot compute this: it divides by 0 or leaves 64 bits"
+    if isinstance(decl, RuleDecl):
+        return error(f"rule `{decl.name}` {why}", span, "guard against such numbers")
+    remedy = "write numbers of fewer digits in the program, or facts that hold for large ones, too"
+    return error(f"operator `{decl.name}` {why}", span, remedy)
 
 
 def _place(said: str, declared: Iterable[RuleDecl | OpDecl]) -> tuple[RuleDecl | OpDecl | None, Span | None]:

@@ -359,7 +359,6 @@ class StageEngine:
         answered = GuardStatistics()
         interner, ids = self._start(batch)
         try:
-            self._load(batch, interner, ids)
             kernels = sum(1 + len(module.nodes) // _OPERATIONS_OF_A_KERNEL for module in modules)
             self._saturate(interner, kernels, answered, reports, self._rounds(without))
             return self._judged(self._read(interner, ids, answered), modules)
@@ -386,21 +385,26 @@ class StageEngine:
 
     def settles(self, batch: _Batch) -> bool:
         """Does a batch saturate, within the limits?"""
-        interner, ids = self._start(batch)
         try:
-            self._load(batch, interner, ids)
+            interner, _ = self._start(batch)
             self._saturate(interner, len(batch.modules), GuardStatistics(), [], self.limits.rounds)
         except (_Ended, GenrwError):
             return False
         return True
 
     def _start(self, batch: _Batch) -> tuple[Interner, dict[int, int]]:
-        """An e-graph that has all rules and nothing else, and the numbers that attributes and values have in it."""
+        """An e-graph that has all rules and the batch, nothing else, and the numbers that attributes and values have in it."""
         self._provide(batch.modules)
         self._empty()
         self._used = True
         first, self._contexts = self._contexts, self._contexts + len(batch.contexts)
-        return Interner(list(batch.contexts), first), _number_nodes(batch.modules)
+        interner, ids = Interner(list(batch.contexts), first), _number_nodes(batch.modules)
+        try:
+            self._load(batch, interner, ids)
+        except BaseException:
+            self._pop()  # nobody knows what it has now
+            raise
+        return interner, ids
 
     def _provide(self, modules: Sequence[Module]) -> None:
         """Declare what the terms of modules need, if the e-graph does not have it."""

@@ -517,9 +517,9 @@ class _Builder:
         return nodes
 
     def number(self, written: tree.NumberOperand) -> Node:
-        if not isinstance(written.value, int):
-            raise error("an index is a whole number", written.span)
-        if written.value not in _INT64:
+        if not isinstance(written.value, int) or isinstance(written.value, bool):
+            raise error("an index is a whole number", written.span, "write one, such as 4")
+        if abs(written.value) not in _INT64:
             raise error(f"{written.value} is no index", written.span, "indices are numbers of 64 bits with a sign")
         op = self.library.boundary("number").name
         return Node(op, (("value", int(written.value)),), (), Type("index", "int64"), None, written.span)

@@ -76,6 +76,14 @@ PROGRAMS = {
         X + f"i = iadd({2**63}, 1)\ny = load(x, i)\n@return(y)\n",
         "2:10: error: 9223372036854775808 is no index",
     ),
+    "index whose opposite has more than 64 bits": (
+        X + f"i = iadd({-(2**63)}, 1)\ny = load(x, i)\n@return(y)\n",
+        "2:10: error: -9223372036854775808 is no index",
+    ),
+    "truth value as an index": (
+        X + "i = iadd(true, 1)\ny = load(x, i)\n@return(y)\n",
+        "2:10: error: an index is a whole number",
+    ),
     "attribute of more than 64 bits": (
         X + f"y = slice[axes={{0}}, starts={{{2**63}}}, ends={{3}}](x)\n@return(y)\n",
         "2:28: error: attribute `starts` is a list of whole numbers of 64 bits",

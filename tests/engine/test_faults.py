@@ -12,7 +12,7 @@ from genrw.engine.egraph.bindings import egg
 from genrw.engine.egraph.encode import Spans
 from genrw.engine.egraph.stage import StageEngine
 from genrw.engine.library.library import Library
-from genrw.grammar.diagnostics import GenrwError
+from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.source import NOWHERE
 
 GOOD = "x = @param:x -> float{64}\ny = exp(x)\n@return(y)\n"
@@ -83,6 +83,9 @@ def test_a_range_that_cannot_be_computed(tmp_path: Path) -> None:
     assert said.startswith(
         "mine.rw:4:6: error: operator `far` cannot compute this: it divides by 0 or leaves 64 bits\n"
     )
+    assert said.endswith(
+        "\n  help: write numbers of fewer digits in the program, or facts that hold for large ones, too"
+    )
 
 
 def test_what_failed_leaves_the_next_program_alone(tmp_path: Path) -> None:
@@ -93,6 +96,22 @@ def test_what_failed_leaves_the_next_program_alone(tmp_path: Path) -> None:
         with pytest.raises(GenrwError, match="rule `mine` cannot compute this"):
             genrw.load(BAD, rules=[tmp_path]).lower("final")
         assert str(genrw.load(GOOD, rules=[tmp_path]).lower("final")) == want
+
+
+def test_an_e_graph_that_cannot_be_loaded_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was read back by then that could be asked which rule is to blame; the next program is as ever."""
+
+    def failing(*_: object) -> None:
+        raise error("the e-graph failed: no room")
+
+    want = str(genrw.load(GOOD).lower("final"))
+    other = genrw.load(GOOD.replace("64", "65"))
+    with monkeypatch.context() as patched:
+        patched.setattr(StageEngine, "_load_terms", failing)
+        with pytest.raises(GenrwError, match=r"^error: the e-graph failed: no room$"):
+            other.lower("final")
+    assert other.lower("final").kernels()
+    assert str(genrw.load(GOOD).lower("final")) == want
 
 
 def test_a_panic_is_a_diagnostic(library: Library) -> None:
