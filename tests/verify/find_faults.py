@@ -24,6 +24,7 @@ from pathlib import Path
 from random import Random
 
 from random_contractions import random_contraction
+from random_networks import random_network
 from random_programs import random_program, writable
 from random_trials import (
     TOGETHER,
@@ -84,10 +85,11 @@ def check_operators(library: Library, operators: Sequence[str]) -> None:
 def trial_of(
     library: Library, seed: int, number: int, operators: Sequence[str] = (), contractions: bool = False
 ) -> Trial:
-    """The trial of a number: programs are made around contractions, or hold these operators in turn, or all that there
-    are."""
+    """The trial of a number: programs are made around contractions, every other one as networks have them, or hold these
+    operators in turn, or all that there are."""
     if contractions:
-        drawn = drawn_trial(random_contraction(library, (seed, number)), library, seed, number)
+        write = random_network if number % 2 else random_contraction
+        drawn = drawn_trial(write(library, (seed, number)), library, seed, number)
         target = Random(f"target {seed} {number // TOGETHER}").choice((*library.targets, "sm_90", "sm_90"))
         # most have too many plans for an exact one, and products of special values are beyond a float's range
         return replace(drawn, target=target, plan="search", special=False, forced=number % 8 > 0)

@@ -14,6 +14,7 @@ import pytest
 from breadth import first_quick
 from find_faults import check_operators, trial_of
 from random_contractions import random_contraction
+from random_networks import random_network
 from random_programs import Line, RandomProgram, parameter, random_program, random_programs, writable
 from random_trials import TOGETHER, Fault, Lowered, Trial, compiled, host_fault, lowered_trials
 from shrinking import shrunk
@@ -81,6 +82,17 @@ def test_every_contraction_is_among_random_programs(library: Library) -> None:
         *("dot", "quant_dot", "convolution", "quant_convolution", "softmax"),
         *("convolution_backwards_data", "convolution_backwards_weights", "pooling", "global_pooling"),
     }
+
+
+def test_parts_of_networks_are_among_random_programs(library: Library) -> None:
+    """Contractions come several to a program, and before what networks have behind them."""
+    programs = [random_network(library, (SEED, n)) for n in range(200)]
+    made = {op for program in programs for op in program.operators}
+    assert made >= {"argmax", "argmin", "quant_dot", "round", "rmsnorm", "instance_norm", "pooling", "global_pooling"}
+    several = [p for p in programs if sum(line.op == "dot" for line in p.lines) > 1]
+    assert len(several) > 60
+    taken = [{o for line in p.lines if line.op == "dot" for o in line.operands} for p in programs]
+    assert sum(not names.isdisjoint(p.results) for names, p in zip(taken, programs, strict=True)) >= 5
 
 
 def test_every_operator_is_among_random_programs(library: Library) -> None:
