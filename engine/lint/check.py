@@ -46,7 +46,7 @@ def lint(library: Library, own: Sequence[Declaration] = ()) -> list[Finding]:
         *malformed,
         *unreachable(library, sound, reached),
         *misplaced(library, sound),
-        *not_lowered(library, sound, reached),
+        *(f for f in not_lowered(library, sound, reached) if f.subject not in bad),
         *mixed_sorts(library, sound),
         *overlapping(library, written),
         *idle(written),

@@ -15,7 +15,7 @@ from genrw.engine.language.functions import Function
 from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.definitions import Derived
 from genrw.engine.library.infer import RESULT_PARTS, holes, is_variable
-from genrw.engine.library.library import LEAST_PARTS, NOWHERE, PARTS_OF_ROLES, ROLES, Library
+from genrw.engine.library.library import LEAST_PARTS, NOWHERE, PARTS_OF_ROLES, ROLES, Library, is_cost
 from genrw.engine.library.monoids import ELEMENT
 from genrw.engine.lint.check_functions import check_functions
 from genrw.engine.lint.check_meanings import check_clauses, check_meaning, meaning_functions
@@ -24,7 +24,7 @@ from genrw.engine.lint.check_names import RESULT_NAMES, check_names
 from genrw.engine.lint.check_rules import check_definitions, check_term_function, constant_of, not_a_condition
 from genrw.engine.programs.build import attribute_problem
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
-from genrw.grammar.expr_tree import Call, Expr, Name
+from genrw.grammar.expr_tree import Call, Const, Expr, ListExpr, Name
 from genrw.grammar.rw_tree import (
     PRECEDENCES,
     ClassDecl,
@@ -107,7 +107,7 @@ class DeclarationChecks:
         except GenrwError as problem:
             yield from problem.diagnostics
             return
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < float("inf"):
+        if not is_cost(value):
             yield Diagnostic("a cost is a number above 0", cost.span, "write a small one, such as 0.01")
 
     def _text(self, op: OpDecl) -> Iterator[Diagnostic]:
@@ -127,8 +127,9 @@ class DeclarationChecks:
             yield Diagnostic(message, op.name_span, f"write role fold({', '.join((*op.role_parts, 'in_place'))})")
 
     def _definitions(self, op: OpDecl) -> Iterator[Diagnostic]:
-        yield from check_definitions(self.library, op)
-        if not (op.definitions or op.functions) or op.means is not None:
+        found = list(check_definitions(self.library, op))
+        yield from found
+        if found or not (op.definitions or op.functions) or op.means is not None:
             return
         operators = (*self.library.operators.values(), *self.library.families)
         derived = Derived({o.decl.name: o.decl for o in operators}, self.library.monoids)
@@ -208,7 +209,10 @@ class DeclarationChecks:
             least, most = RESULT_PARTS.get(result.function, (0, -1))
             if not least <= len(result.args) <= most:
                 found = f"`{result.function}` of {len(result.args)} parts"
-                remedy = did_you_mean(result.function, RESULT_PARTS) or f"results are {', '.join(RESULT_PARTS)}"
+                if result.function in RESULT_PARTS:
+                    remedy = f"write {least} to {most} parts" if most > least else f"write {most}"
+                else:
+                    remedy = did_you_mean(result.function, RESULT_PARTS) or f"results are {', '.join(RESULT_PARTS)}"
                 yield Diagnostic(f"{declared} {found} in place of a result type", span, remedy)
         elif not isinstance(result, Name):
             remedy = "write an element type, or tensor(T, lens)"
@@ -245,7 +249,10 @@ class DeclarationChecks:
             for hole in unnamed
         )
         named = list(self._names([op.means], operands, self.meanings))
-        yield from named or check_meaning(self.library, op)
+        kinds = all(a.type in _ATTRIBUTE_TYPES for a in op.attributes)
+        yield from named or (check_meaning(self.library, op) if kinds else ())
+        for fact in (op.lo, op.hi, op.pow2):
+            yield from _whole(fact)
 
     def _members(self, op: OpDecl, parts: Iterable[Expr]) -> Iterator[Diagnostic]:
         """Members that operands and the context never have; facts are known of indices alone."""
@@ -377,6 +384,15 @@ def _condition(expr: Expr) -> Iterator[Diagnostic]:
     kind = not_a_condition(expr)
     if kind is not None:
         yield Diagnostic(f"this is {kind}, not a condition", expr.span, "compare it: `… > 0`")
+
+
+def _whole(expr: Expr | None) -> Iterator[Diagnostic]:
+    """A fact of indices is a whole number, as far as an expression tells what it is."""
+    kind = "a list" if isinstance(expr, ListExpr) else None
+    if isinstance(expr, Const) and (not isinstance(expr.value, int) or isinstance(expr.value, bool)):
+        kind = "a text" if isinstance(expr.value, str) else "no whole number"
+    if expr is not None and kind is not None:
+        yield Diagnostic(f"this is {kind}, and indices are whole numbers", expr.span, "write a whole number")
 
 
 def _types(op: OpDecl) -> set[str]:

@@ -1,18 +1,20 @@
-"""Names that are declared and that nothing reads: alternatives of rules, parameters, functions, classes, and what examples
-are given."""
+"""Names that are declared and that nothing reads: alternatives of rules, parameters, functions, classes, words of schedules,
+and what examples are given."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeGuard
 
-from genrw.engine.language.expr_walk import calls, free_names
+from genrw.engine.language.expr_walk import calls, did_you_mean, free_names, walk
 from genrw.engine.library.definitions import terms_of
 from genrw.engine.library.example_scope import ExampleScope
 from genrw.engine.library.library import Library
 from genrw.engine.library.variants import nodes
 from genrw.engine.lint.finding import Finding, finding
 from genrw.engine.lint.walks import expressions
-from genrw.grammar.expr_tree import Name
+from genrw.grammar.expr_tree import Const, Expr, Name
 from genrw.grammar.rw_tree import (
     ClassDecl,
     ContextDecl,
@@ -34,6 +36,7 @@ def unused(library: Library) -> Iterator[Finding]:
     called = {name for d in declarations for expr in expressions(d) for name in calls(expr)}
     terms = {node.op for d in declarations for side in _sides(d) for node in nodes(side)}
     classes = _classes_named(library)
+    yield from _words(library, declarations)
     for file in library.files:
         yield from _of_examples(file)
     for declaration in declarations:
@@ -71,6 +74,39 @@ def _alternatives(rule: RuleDecl) -> Iterator[Finding]:
         if binding.name not in used:
             message = f"`{binding.name}` runs over alternatives that make no difference"
             yield finding("unused", rule.name, message, binding.span, "use it, or remove it")
+
+
+def _words(library: Library, declarations: Sequence[Declaration]) -> Iterator[Finding]:
+    """Words that rules write into schedules, in place of those that follow from the numbers, and that nothing else names."""
+    written = [(d, part) for d in declarations if isinstance(d, RuleDecl) for part in _words_of_schedules(library, d)]
+    named = Counter(part.value for d in declarations for e in expressions(d) for part in walk(e) if _is_word(part))
+    named.subtract(part.value for _, part in written)
+    known = sorted(str(word) for word, count in named.items() if count > 0)
+    for rule, part in written:
+        if part.value not in known:
+            message = f"rule `{rule.name}` writes `{part.value}` into schedules, and no rule asks for it"
+            remedy = did_you_mean(str(part.value), known) or "write a rule that asks for it"
+            yield finding("unused", rule.name, message, part.span, remedy)
+
+
+def _words_of_schedules(library: Library, rule: RuleDecl) -> Iterator[Const]:
+    """The words of a rule's schedules for attributes that have a default."""
+    for node in nodes(rule.right):
+        if any(operator.name == node.op for operator in library.kernel_operators):
+            declared = library.operator(node.op).attributes
+            for attribute in node.attributes:
+                kind = declared.get(attribute.name)
+                if (
+                    attribute.value is not None
+                    and kind is not None
+                    and kind.type == "string"
+                    and kind.default is not None
+                ):
+                    yield from (part for part in walk(attribute.value) if _is_word(part))
+
+
+def _is_word(part: Expr) -> TypeGuard[Const]:
+    return isinstance(part, Const) and isinstance(part.value, str)
 
 
 def _of_examples(file: RuleFile) -> Iterator[Finding]:
