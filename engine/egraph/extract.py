@@ -25,7 +25,6 @@ from genrw.grammar.diagnostics import Diagnostic, GenrwError, error
 from genrw.grammar.source import NOWHERE, Span
 
 _NUMBER_COST = 0.01
-_LEAST_COST = 1e-6
 _AS_WRITTEN = -1
 """Comes before the numbers of all rules."""
 
@@ -287,8 +286,7 @@ class Extractor:
         env = {**interner.context(node.attributes), **attributes}
         if found[1] is not None and found[0].decl.family is not None:
             env[found[0].decl.family] = found[1]
-        assert found[0].cost is not None
-        return max(float(found[0].cost(env)), _LEAST_COST)
+        return found[0].cost_of(env)
 
     def _comes_before(self, number: int, node: ENode, other: ENode) -> bool:
         """Is a node of a class taken before another one of the same cost?"""

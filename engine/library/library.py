@@ -13,7 +13,7 @@ from genrw.engine.ir.dtypes import same_value
 from genrw.engine.ir.nodes import Node
 from genrw.engine.language.expr import Compiler, Evaluator
 from genrw.engine.language.expr_walk import free_names, words_compared
-from genrw.engine.language.functions import Function
+from genrw.engine.language.functions import Function, describe
 from genrw.engine.language.members import Members, lasting
 from genrw.engine.library.context import EMPTY, Record
 from genrw.engine.library.instructions import Instruction
@@ -276,6 +276,17 @@ class Operator:
     def cost(self) -> Evaluator | None:
         return self.scope.compile(self.decl.cost) if self.decl.cost is not None else None
 
+    def cost_of(self, env: Mapping[str, Any]) -> float:
+        """The cost for some attributes and a context, of an operator that declares one; GenrwError where that is none."""
+        assert self.cost is not None
+        assert self.decl.cost is not None
+        value = self.cost(env)
+        if not is_cost(value):
+            found = value if isinstance(value, int | float) and not isinstance(value, bool) else describe(value)
+            remedy = "a cost is a number above 0: write max(…, 0.01) around one that may be less"
+            raise error(f"the cost of `{self.name}` is {found} here", self.decl.cost.span, remedy)
+        return float(value)
+
     @cached_property
     def terms(self) -> dict[str, Evaluator]:
         """What the cost is made of, by name, as functions of the attributes and the context."""
@@ -292,6 +303,11 @@ class Operator:
     def legal_at(self, stage: str) -> bool:
         """May the stage's output hold this operator?"""
         return not self.decl.stages or stage in self.decl.stages
+
+
+def is_cost(value: Any) -> bool:
+    """Is a value one that a cost may have?"""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
 
 
 @lasting
