@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 
-from genrw.engine.ir.nodes import Module
+from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.library.library import Library
 from genrw.engine.programs.operands import stored
 from genrw.engine.programs.signature import written_parameters
@@ -27,10 +29,15 @@ def check_results(module: tree.Module, made: Module, library: Library) -> None:
 
 
 def check_space(module: tree.Module, made: Module, library: Library) -> None:
-    """GenrwError if a header's space is another one than the program's, where that still tells it: lanes store no tensors."""
-    buffers = {id(parameter) for parameter in written_parameters(made, library).values()}
+    """GenrwError if a header's space is another one than the program's. Lanes store no tensors: of their program it is told by
+    what they store into."""
+    if made.space is None:
+        return
+    written = written_parameters(made, library)
+    buffers = {id(parameter) for parameter in written.values()}
     results = [stored(node) for node in made.root.operands]
-    if made.space is None or any(r.type.sort != "tensor" or id(r) in buffers for r in results):
+    if any(r.type.sort != "tensor" or id(r) in buffers for r in results):
+        _check_elements(module, made, written)
         return
     try:
         right = with_space(replace(made, space=None, axes=()), library)
@@ -40,6 +47,18 @@ def check_space(module: tree.Module, made: Module, library: Library) -> None:
         span = next(a.value_span for a in module.attributes if a.name == "space")
         message = f"the program runs over {_over(right.space, right.axes)}, not over {_over(made.space, made.axes)}"
         raise error(message, span, "leave out `space` and `axes`: they follow from the program")
+
+
+def _check_elements(module: tree.Module, made: Module, written: Mapping[str, Node]) -> None:
+    """GenrwError where lanes store into what has neither an element for each of the space nor one for each of its rows."""
+    lens = made.space or ()
+    elements, rows = prod(lens), prod(n for axis, n in enumerate(lens) if axis not in made.axes)
+    odd = next((name for name, buffer in written.items() if buffer.type.elements not in (elements, rows)), None)
+    if odd is not None:
+        span = next(a.value_span for a in module.attributes if a.name == "space")
+        message = f"lanes store {written[odd].type.elements} elements into `{odd}`, and the space has {elements}"
+        message += f" in {rows} rows" if made.axes else ""
+        raise error(message, span, "give the space that the kernel was lowered for")
 
 
 def _over(space: tuple[int, ...] | None, axes: tuple[int, ...]) -> str:

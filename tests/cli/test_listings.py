@@ -114,6 +114,21 @@ TWO = "x = @param:x -> {64, 100}\ns = reduce_sum[axes={1}](x)\ny = sub(x, s)\nz 
         ),
         ("gridwise", ", axes={1}", "", "runs over the rows of {64, 100} along {1}, not over {64, 100}"),
         ("schedule", "{64, 100}, axes", "{100, 64}, axes", "not over the rows of {100, 64} along {1}"),
+        *(
+            (
+                stage,
+                "{64, 100}, axes",
+                "{64, 10}, axes",
+                "lanes store 6400 elements into `z_output`, and the space has 640 in 64 rows",
+            )
+            for stage in ("lanewise", "final")
+        ),
+        (
+            "final",
+            "{64, 100}, axes={1}",
+            "{64, 101}",
+            "lanes store 6400 elements into `z_output`, and the space has 6464",
+        ),
         ("final", "{z_output=y", "{out=y", "the program writes no parameter `out`"),
         ("final", "{z_output=y", "{x=y", "the program writes no parameter `x`"),
         ("gridwise", "{z_output=y", '{z_output="../y"', "the header's `outputs` is a map of names"),

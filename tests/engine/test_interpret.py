@@ -384,9 +384,8 @@ def test_a_monoid_with_two_fields() -> None:
 
 def test_a_monoid_with_two_fields_over_lanes() -> None:
     library = _library(FIRST_HIGHEST)
-    header = HEADER.replace("float{100}\ngid", "int64{1}\ngid").replace(
-        "share=1, steps=1, grid=2", "share=2, steps=1, grid=1"
-    )
+    header = HEADER.replace("float{100}\ngid", "int64{1}\ngid").replace("space={100}", "space={100}, axes={0}")
+    header = header.replace("share=1, steps=1, grid=2", "share=2, steps=1, grid=1")
     text = (
         header
         + """
