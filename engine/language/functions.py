@@ -22,7 +22,11 @@ LIST_LIMIT = 1 << 16
 
 
 class Misuse(Exception):
-    """A value an operation cannot take: one sentence, without a place."""
+    """A value an operation cannot take: one sentence, without a place, and what to do about it."""
+
+    def __init__(self, message: str, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.remedy = remedy
 
 
 # ---- kinds of arguments

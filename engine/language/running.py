@@ -33,9 +33,9 @@ _CREDIT = 64 * _NOTED
 def fault(exc: BaseException, what: str, values: Sequence[Value], span: Span) -> GenrwError:
     """What went wrong at a node, as one sentence at its place."""
     if isinstance(exc, Misuse):
-        return error(str(exc), span)
+        return error(str(exc), span, exc.remedy)
     if isinstance(exc, ZeroDivisionError):
-        return error("division by zero", span)
+        return error("division by zero", span, "ask before whether it is 0, as in `n != 0 and …`")
     if isinstance(exc, OverflowError | MemoryError):
         return error(f"the result of {what} is too large", span)
     return error(f"{what} does not take {' and '.join(map(describe, values)) or 'this'}", span)

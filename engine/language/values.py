@@ -85,7 +85,8 @@ def remove(xs: tuple[Value, ...], i: int) -> tuple[Value, ...]:
 def place(i: int, length: int) -> int:
     """An index counted from the start; negative ones count from the end."""
     if not -length <= i < length:
-        raise Misuse(f"index {i} is out of range for a list of {length}")
+        remedy = f"ask before how many there are, as in `len(xs) {f'> {i}' if i >= 0 else f'>= {-i}'} and …`"
+        raise Misuse(f"index {i} is out of range for a list of {length}", remedy)
     return i % length
 
 

@@ -179,6 +179,21 @@ def test_failure(text: str, message: str, place: str) -> None:
     assert failure(text) == (message, place)
 
 
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("axes[3]", "ask before how many there are, as in `len(xs) > 3 and …`"),
+        ("axes[-3]", "ask before how many there are, as in `len(xs) >= 3 and …`"),
+        ("drop_axes(axes, [7])", "ask before how many there are, as in `len(xs) > 7 and …`"),
+        ("n % 0", "ask before whether it is 0, as in `n != 0 and …`"),
+    ],
+)
+def test_what_is_not_there_is_to_be_asked_for_before(text: str, remedy: str) -> None:
+    with pytest.raises(GenrwError) as caught:
+        run(text)
+    assert caught.value.diagnostics[0].remedy == remedy
+
+
 def test_remedies_name_the_closest() -> None:
     for text, remedy in (("axs", "axes"), ("prodct([1])", "product"), ("target.wavesize", "wave_size")):
         with pytest.raises(GenrwError) as caught:

@@ -328,6 +328,21 @@ REFUSED = {
     ),
     "a cost of nothing": (OP.format("means x\n  cost 3 - 3"), "3 - 3", "a cost is a number above 0"),
     "a cost without end": (OP.format("means x\n  cost inf"), "inf", "a cost is a number above 0"),
+    "a range that is a text": (
+        'op mine(i: index) -> index(i.size)\n  role pointwise\n  means i\n  lo "a"\n',
+        '"a"',
+        "this is a text, and indices are whole numbers",
+    ),
+    "a range that is a list": (
+        "op mine(i: index) -> index(i.size)\n  role pointwise\n  means i\n  hi [i.hi]\n",
+        "[i.hi]",
+        "this is a list, and indices are whole numbers",
+    ),
+    "a power of two that is none": (
+        "op mine(i: index) -> index(i.size)\n  role pointwise\n  means i\n  pow2 1.5\n",
+        "1.5",
+        "this is no whole number, and indices are whole numbers",
+    ),
     "a cost that is true": (OP.format("means x\n  cost 2 > 1"), "2 > 1", "a cost is a number above 0"),
     "a cost by a helper": ("let none() = 0\n" + OP.format("means x\n  cost none()"), "none()", "above 0"),
     "a type of attributes of imports": (
@@ -436,6 +451,12 @@ REFUSED = {
         TARGET.format('weighing ["wgmma_m64n64k16_f16"]\n  wave_size 256\n  block_sizes [256]'),
         '["wgmma_m64n64k16_f16"]',
         "in workgroup memory are whole waves",
+    ),
+    "an instruction of short rows in memory": (
+        MULTIPLIES.replace("memory 0", "memory 48").format('"c[0] = a[0];"')
+        + TARGET.replace("gfx942", "sm_90").format('matrices ["mine_mma"]'),
+        '["mine_mma"]',
+        "rows of workgroup memory that an instruction reads have 128 bytes",
     ),
     "a device that there is not": (TARGET.format('device "vulkan"'), '"vulkan"', "a device is hip, cuda or host"),
     "a value given twice": (TARGET.format("flat_steps 1\n  flat_steps 2"), "2", "`flat_steps` is given twice"),
@@ -597,6 +618,73 @@ ALONE = {
     "bases in a circle": "target mine : mine\n  wave_size 64\n",
     "a value that has none": TARGET.format("gflops 1 / 0\n  bandwidth_gbs gflops / 10"),
 }
+
+
+TOLD_ONCE = {
+    "a result with too few parts": (
+        "op mine(x: T tensor) -> tensor(T) where T: real\n  means x\n",
+        "write 2 to 3 parts",
+    ),
+    "an attribute of no type": (
+        "op mine[n: itn](x: T) -> T where T: real\n  role pointwise\n  means x * n\n",
+        "did you mean `int`?",
+    ),
+    "a term of no operator": (OP.format("is mull(x, 2)"), "did you mean `mul`?"),
+    "a stage that there is not": (OP.format("at fuze\n  means x"), "did you mean `fuse`?"),
+}
+
+
+@pytest.mark.parametrize("about", TOLD_ONCE)
+def test_of_a_faulty_operator_only_the_fault_is_told(about: str, tmp_path: Path) -> None:
+    """Neither that nothing lowers it, nor what its meaning lacks."""
+    text, remedy = TOLD_ONCE[about]
+    (tmp_path / "mine.rw").write_text(text)
+    assert [f.diagnostic.remedy for f in lint(unchecked_library([tmp_path])[0])] == [remedy]
+
+
+@pytest.mark.parametrize(
+    ("cost", "found"),
+    [
+        ("n - 3", "-1"),
+        ("n - 2", "0"),
+        ("inf if n == 2 else 1", "inf"),
+        ("n > 1", "true"),
+        ("[n]", "a list of integers"),
+    ],
+)
+def test_a_cost_that_is_none_for_some_attributes_is_told_where_it_is(cost: str, found: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.rw").write_text(
+        f"op mine[n: int](x: T) -> T where T: real\n  role pointwise\n  means x * n\n  cost {cost}\n"
+    )
+    library = load_library([tmp_path])
+    program = "x = @param:x -> float{8}\ny = mine[n=2](x)\n@return(y)\n"
+    with pytest.raises(GenrwError) as raised:
+        Program.parse(Source("x.gen", program), library).lower("final")
+    (told,) = raised.value.diagnostics
+    assert told.message == f"the cost of `mine` is {found} here"
+    assert told.span is not None
+    assert told.span.text == cost
+    assert told.remedy
+
+
+@pytest.mark.parametrize(
+    ("word", "remedy"), [("blocc", "did you mean `block`?"), ("hypercube", "write a rule that asks for it")]
+)
+def test_a_word_of_schedules_that_no_rule_asks_for_is_told(word: str, remedy: str, tmp_path: Path) -> None:
+    opens = (
+        "stage schedule\n\nrule mine\n  return(xs...) when is_rows(space, policy)\n"
+        '  => scheduled[algo="own", block_size=256, lanes=256, vector=1, share=2, steps=1, fold="{}"](xs...)\n'
+    )
+    folds = '\nstage lanewise\n\nrule mine_too\n  row_fold[op, algo="{}"](x, lds)\n  => reduce_waves[op](lane_reduce[op](share[op](x)), lds)\n'
+
+    def told(text: str) -> list[tuple[str, str | None]]:
+        (tmp_path / "mine.rw").write_text(text)
+        found = [f.diagnostic for f in lint(unchecked_library([tmp_path])[0]) if f.subject == "mine"]
+        return [(d.span.text, d.remedy) for d in found if d.span and "into schedules" in d.message]
+
+    assert told(opens.format(word)) == [(f'"{word}"', remedy)]
+    assert told(opens.format("block")) == []
+    assert told(opens.format(word) + folds.format(word)) == []
 
 
 @pytest.mark.parametrize("about", ALONE)
