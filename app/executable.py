@@ -92,7 +92,7 @@ class Executable(OfOneProcess):
             raise error(f"the program has no input `{unknown}`", remedy=self._takes())
         twice = next((name for name in named if name in bound), None)
         if twice is not None:
-            raise error(f"the input `{twice}` is given twice")
+            raise error(f"the input `{twice}` is given twice", remedy="give it once")
         bound |= named
         missing = next((name for name in self.inputs if name not in bound and name not in self.program.defaults), None)
         if missing is not None:

@@ -115,7 +115,7 @@ def _input_files(program: Program, given: Sequence[str]) -> dict[str, str]:
             names = ", ".join(program.inputs)
             raise error(f"the program has no input `{name}`", remedy=f"its inputs are {names}")
         if name in files:
-            raise error(f"the input `{name}` is given twice")
+            raise error(f"the input `{name}` is given twice", remedy="give it once")
         files[name] = path
     return files
 

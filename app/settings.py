@@ -54,7 +54,7 @@ def parse_schedule(text: str) -> dict[str, Any]:
                 remedy="write `key=value,key=value`, without brackets",
             )
         if key in entries:
-            raise error(f"the schedule gives `{key}` twice")
+            raise error(f"the schedule gives `{key}` twice", remedy="give it once")
         entries[key] = _listed(key, value) if value[0] in "{[(" else _value(value)
     return entries
 

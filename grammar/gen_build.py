@@ -136,7 +136,7 @@ class GenBuilder(Builder):
             return number(self.source, token)
         value = special(token)
         if value is None:
-            raise error(f"{quoted(token)} is not a number", self.place(token))
+            raise error(f"{quoted(token)} is not a number", self.place(token), "write numbers, true, false, inf or nan")
         return value
 
     # ---- attributes
@@ -213,7 +213,7 @@ class GenBuilder(Builder):
         name, token, last = c
         size = self._length(token)
         if not isinstance(size, int) or size < 0:
-            raise error("an array's length is a whole number", self.place(token))
+            raise error("an array's length is a whole number", self.place(token), "write one, such as 4")
         span = self.span(name, last)
         if name == "index":
             return TypeNode("index", size=size, span=span)
@@ -226,7 +226,7 @@ class GenBuilder(Builder):
     def _length(self, token: Token) -> int | str:
         value = number(self.source, token) if token.type == "NUMBER" else _plain(token)
         if isinstance(value, float) or special(token) is not None:
-            raise error(f"a length is a whole number, not {quoted(token)}", self.place(token))
+            raise error(f"a length is a whole number, not {quoted(token)}", self.place(token), "write one, such as 64")
         return value
 
 

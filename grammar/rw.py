@@ -153,7 +153,7 @@ def _refine(problem: GenrwError, source: Source, start: int, end: int) -> GenrwE
     elif _GUARD_FIRST.fullmatch(source.text, start, span.start):
         found = replace(found, message="the guard stands before the pattern")
     elif found.message == _STRAY.replace("{found}", word) and _unbalanced(source, start, span.start):
-        found = Diagnostic(f"`,` is missing before {word}", span)
+        found = Diagnostic(f"`,` is missing before {word}", span, "write one between them")
     return GenrwError(found)
 
 
@@ -165,7 +165,7 @@ _BARE_NAME = re.compile(r"(?:\s|#[^\n]*)*(?:\[[^\n]*\])?(?:\s|#[^\n]*)*[\w.]*\s*
 def _of_example(source: Source, start: int, span: Span) -> Diagnostic | None:
     """What is wrong with the example that the parser stumbled in: its halves, or that it is written as instructions."""
     if span.text in _ONLY_RULES and not source.text.startswith("rule", start):
-        return Diagnostic("only a rule has examples", span)
+        return Diagnostic("only a rule has examples", span, "move it to a rule that shows it")
     words = [mark for mark in _OF_EXAMPLES.finditer(source.text, start, span.start) if mark["word"]]
     last = words[-1] if words else None
     if span.text == "gives" and (last is None or last["word"] != "example"):

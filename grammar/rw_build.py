@@ -337,7 +337,7 @@ class RwBuilder(ExprBuilder):
     def _length(self, token: Token) -> int:
         value = number(self.source, token)
         if isinstance(value, float):
-            raise error(f"a length is a whole number, not {quoted(token)}", self.place(token))
+            raise error(f"a length is a whole number, not {quoted(token)}", self.place(token), "write one, such as 64")
         return value
 
     def header(self, c: list[Any]) -> tuple[Attribute, ...]:
@@ -373,7 +373,9 @@ class RwBuilder(ExprBuilder):
         minus, token = c
         value = special(token) if token.type == "NAME" else number(self.source, token)
         if value is None or (minus and isinstance(value, bool)):
-            raise error(f"a pattern cannot negate {quoted(token)}", self.place(token))
+            raise error(
+                f"a pattern cannot negate {quoted(token)}", self.place(token), "match a number, as in -1, or `neg(x)`"
+            )
         span = self.span(minus or token, token)
         return NumberPattern(Const(negative(value) if minus else value, span=span), span)
 
@@ -425,7 +427,7 @@ class RwBuilder(ExprBuilder):
             return token.value, None
         prefix, family, type_, suffix = self._family(token)
         if type_:
-            raise error("only a declaration gives the type of a family", self.place(token))
+            raise error("only a declaration gives the type of a family", self.place(token), "leave the type out")
         return f"{prefix}{{}}{suffix}", family
 
     def _family(self, token: Token) -> tuple[str | None, ...]:

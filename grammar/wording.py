@@ -176,4 +176,5 @@ def quoted(text: str) -> str:
 def unterminated(source: Source, at: int) -> Diagnostic:
     """The error for a string without end."""
     quotes = '"""' if source.text.startswith('"""', at) else '"'
-    return Diagnostic(f"this string has no closing `{quotes}`", Span(source, at, at + len(quotes)))
+    place = Span(source, at, at + len(quotes))
+    return Diagnostic(f"this string has no closing `{quotes}`", place, f"write {quotes} where it ends")

@@ -83,3 +83,11 @@ def test_every_exception_is_one(library: Library) -> None:
 def test_the_test_sees_names(library: Library) -> None:
     assert {"Softmax", "exp", "add", "gridwise_reduce", "reduce_sum", "lds_allocate"} <= operator_names(library)
     assert "gridwise_reduce" not in everywhere()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "engine/lint").glob("*.py")), ids=lambda path: str(path.stem))
+def test_all_that_checks_tell_has_a_remedy(path: Path) -> None:
+    calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    told = [c for c in calls if isinstance(c.func, ast.Name) and c.func.id in ("Diagnostic", "error")]
+    without = [c.lineno for c in told if len(c.args) < 3 and not any(k.arg == "remedy" for k in c.keywords)]
+    assert not without

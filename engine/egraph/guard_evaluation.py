@@ -65,7 +65,8 @@ class GuardQuery:
 def require_list(values: Any, rule: RuleDecl, binding: Binding) -> None:
     """GenrwError if what a `for` runs over is no list."""
     if not isinstance(values, tuple):
-        raise error(f"`for` of rule `{rule.name}` runs over {describe(values)}, not over a list", binding.value.span)
+        message = f"`for` of rule `{rule.name}` runs over {describe(values)}, not over a list"
+        raise error(message, binding.value.span, "write brackets around what is one value")
 
 
 class GuardEvaluator:
@@ -221,7 +222,7 @@ class GuardEvaluator:
             try:
                 return complete(operator, values, (), env)
             except GenrwError as problem:
-                raise error(problem.diagnostics[0].message, pattern.span) from None
+                raise error(problem.diagnostics[0].message, pattern.span, problem.diagnostics[0].remedy) from None
 
         return make
 
@@ -312,9 +313,11 @@ def _type_of(value: Any) -> Type:
 def _index(value: Any, expr: Expr) -> int:
     """A computed index constant, or fact of an index, as the e-graph holds it; truth values are 0 and 1."""
     if not isinstance(value, int):
-        raise error(f"an index is an integer, not {value!r}", expr.span)
+        raise error(
+            f"an index is an integer, not {value!r}", expr.span, "divide by `//`, and guard against other values"
+        )
     if not -(1 << 63) <= value < 1 << 63:
-        raise error(f"an index has 64 bits, too few for {value}", expr.span)
+        raise error(f"an index has 64 bits, too few for {value}", expr.span, "guard against such numbers")
     return int(value)
 
 

@@ -189,7 +189,7 @@ class _Printer:
             return self.dtype
         dtype = self.names.get(str(name), TypeWord(name))
         if not isinstance(dtype, TypeWord) or dtype not in DTYPES:
-            raise error(f"`{name}` is not the name of a type", expr.span)
+            raise error(f"`{name}` is not the name of a type", expr.span, "write `type`, or one such as float")
         return dtype
 
     # ---- nodes
@@ -219,7 +219,8 @@ class _Printer:
         assert not isinstance(expr.value, str)  # such a node has no type
         limits = DTYPES[number]
         if limits.is_integer and not limits.smallest <= expr.value <= limits.largest:
-            raise error(f"{expr.value} does not fit in {number}", expr.span)
+            remedy = f"{number} runs from {limits.smallest} to {limits.largest}"
+            raise error(f"{expr.value} does not fit in {number}", expr.span, remedy)
         text = cpp_number(expr.value, number)
         if limits.is_integer and limits.itemsize < 4:
             return Cpp(f"{limits.cpp}({text})", "atom")  # a bare literal is an int
@@ -232,11 +233,13 @@ class _Printer:
         if path in self.names:
             text = self.names[path]
             if isinstance(text, TypeWord):
-                raise error(f"`{path}` is a type, which has no value in C++", expr.span)
+                raise error(
+                    f"`{path}` is a type, which has no value in C++", expr.span, "convert to it: convert(x, type)"
+                )
             return Cpp(text, getattr(text, "precedence", "atom"))
         if isinstance(expr, Member) and isinstance(expr.base, Name) and expr.base.name in self.names:
             return Cpp(f"{self.names[expr.base.name]}.{expr.name}", "atom")
-        raise error(f"unknown name `{path}`", expr.span)
+        raise error(f"unknown name `{path}`", expr.span, f"one may name {', '.join(sorted(self.names))}")
 
     def _unary(self, expr: Unary, number: str) -> Cpp:
         own = "bool" if expr.op == "not" else _settled(self.type(expr.operand), number)

@@ -88,7 +88,7 @@ class _NumericCompiler(Compiler):
             try:
                 return adopt(value, precise)
             except Misuse as exc:
-                raise error(str(exc), span) from None
+                raise error(str(exc), span, exc.remedy) from None
 
         return scope.set(f"{scope.bound(adopted)}({super().name(expr, scope)})")
 
@@ -141,7 +141,7 @@ def _decided(value: Value, span: Span) -> None:
     """Refuses what is neither a truth value nor a tensor of them."""
     if not isinstance(value, bool) and not (isinstance(value, Array) and value.dtype == "bool"):
         what = f"a tensor of {value.dtype}" if isinstance(value, Array) else describe(value)
-        raise error(f"a condition is true or false, not {what}", span)
+        raise error(f"a condition is true or false, not {what}", span, "compare it: `… > 0`")
 
 
 def _checked_count(function: Function, expr: Call) -> Callable[..., Value]:

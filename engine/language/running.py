@@ -37,13 +37,13 @@ def fault(exc: BaseException, what: str, values: Sequence[Value], span: Span) ->
     if isinstance(exc, ZeroDivisionError):
         return error("division by zero", span, "ask before whether it is 0, as in `n != 0 and …`")
     if isinstance(exc, OverflowError | MemoryError):
-        return error(f"the result of {what} is too large", span)
+        return error(f"the result of {what} is too large", span, "compute it of smaller numbers")
     return error(f"{what} does not take {' and '.join(map(describe, values)) or 'this'}", span)
 
 
 def too_deep(span: Span) -> GenrwError:
     """The message of an expression whose walk exhausts the stack."""
-    return error("the expression and its helpers are nested too deeply", span)
+    return error("the expression and its helpers are nested too deeply", span, "have fewer helpers call one another")
 
 
 def failed(exc: KeyError | RecursionError, span: Span) -> BaseException:
@@ -91,7 +91,7 @@ def no_member(value: Value, name: str, span: Span) -> BaseException:
         names = sorted(getattr(value, "member_names", ()))
         remedy = did_you_mean(name, names) or (f"it has {', '.join(names)}" if names else None)
         return error(f"{describe(value)} has no member `{name}`", span, remedy)
-    return error(f"{describe(value)} has no members, so no `{name}`", span)
+    return error(f"{describe(value)} has no members, so no `{name}`", span, "name an operand, or the context")
 
 
 # ---- lists and their steps
@@ -99,7 +99,7 @@ def no_member(value: Value, name: str, span: Span) -> BaseException:
 
 def exhausted(span: Span) -> GenrwError:
     """The message of an expression that has no steps left."""
-    return error(f"the expression takes more than {STEP_LIMIT} steps", span)
+    return error(f"the expression takes more than {STEP_LIMIT} steps", span, "go over shorter lists")
 
 
 def pay(values: tuple[Value, ...], steps: Steps, span: Span) -> None:
@@ -115,17 +115,17 @@ def weighed_at(values: tuple[Value, ...], span: Span) -> tuple[Value, ...]:
     try:
         return weighed(values)
     except Misuse as exc:
-        raise error(str(exc), span) from None
+        raise error(str(exc), span, exc.remedy) from None
 
 
 def not_a_list(value: Value, span: Span) -> GenrwError:
     """The message of a comprehension over something else."""
-    return error(f"a comprehension runs over a list, not {describe(value)}", span)
+    return error(f"a comprehension runs over a list, not {describe(value)}", span, "write range(…) for numbers")
 
 
 def undecided(value: Value, span: Span) -> GenrwError:
     """The message of a condition that is neither true nor false."""
-    return error(f"a condition is true or false, not {describe(value)}", span)
+    return error(f"a condition is true or false, not {describe(value)}", span, "compare it: `… > 0`")
 
 
 def index(values: Value, place: Value, span: Span) -> Value:

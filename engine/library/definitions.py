@@ -91,7 +91,9 @@ class TermFunctions:
     def _expanded(self, pattern: Pattern, calling: tuple[str, ...]) -> Pattern:
         self._size += 1
         if self._size > _MOST_NODES:
-            raise error(f"the term has more than {_MOST_NODES} parts, written out", pattern.span)
+            raise error(
+                f"the term has more than {_MOST_NODES} parts, written out", pattern.span, "make several rules of it"
+            )
         if not isinstance(pattern, OpPattern):
             return pattern
         operands = tuple(self._expanded(o, calling) for o in pattern.operands)
@@ -134,7 +136,7 @@ class TermFunctions:
             raise error(found, call.span, f"they are ({', '.join(declaration.operands)})")
         for operand in call.operands:
             if isinstance(operand, (VarPattern, OpPattern)) and operand.rest:
-                raise error(f"`{name}` takes single operands", operand.span)
+                raise error(f"`{name}` takes single operands", operand.span, "leave out `...`")
         for attribute in call.attributes:
             if attribute.name not in declaration.attributes:
                 remedy = f"it has {', '.join(declaration.attributes) or 'none'}"
@@ -142,7 +144,8 @@ class TermFunctions:
         for attribute_name in declaration.attributes:
             if given.count(attribute_name) != 1:
                 wrong = "needs" if attribute_name not in given else "is given twice"
-                raise error(f"`{name}` {wrong} its attribute `{attribute_name}`", call.op_span)
+                remedy = f"write it once: {name}[{attribute_name}=…]"
+                raise error(f"`{name}` {wrong} its attribute `{attribute_name}`", call.op_span, remedy)
         if call.open_attributes:
             raise error(f"`..` cannot stand for attributes of `{name}`", call.op_span, "write them")
 
@@ -174,7 +177,7 @@ def _member(value: Expr) -> str:
         return value.name
     if isinstance(value, Const) and isinstance(value.value, str):
         return value.value
-    raise error("a member of a family is a name, or a word in quotes", value.span)
+    raise error("a member of a family is a name, or a word in quotes", value.span, 'write one, such as "sum"')
 
 
 @dataclass

@@ -91,11 +91,11 @@ def _base_problems(decl: TargetDecl, decls: Mapping[str, TargetDecl]) -> Iterato
     if decl.base is None:
         return
     if decl.base not in decls:
-        yield Diagnostic(
-            f"the base target `{decl.base}` is not declared", decl.name_span, did_you_mean(decl.base, decls)
-        )
+        remedy = did_you_mean(decl.base, decls) or "`genrw rules list` shows those that are"
+        yield Diagnostic(f"the base target `{decl.base}` is not declared", decl.name_span, remedy)
     elif decl in base_chain(decls[decl.base], decls):
-        yield Diagnostic(f"the base target `{decl.base}` is its own ancestor", decl.name_span)
+        message = f"the base target `{decl.base}` is its own ancestor"
+        yield Diagnostic(message, decl.name_span, "leave out one of the bases")
 
 
 def _marks(decl: TargetDecl, others: Mapping[str, Target]) -> Iterator[Diagnostic]:

@@ -56,7 +56,8 @@ def _findings(library: Library, declaration: ImportDecl) -> Iterator[Diagnostic]
                 yield from _operator(library, declaration, node)
         for leaf in leaves(template):
             if isinstance(leaf, VarPattern) and leaf.name not in tensors:
-                yield Diagnostic(f"`{leaf.name}` is no input", leaf.span)
+                remedy = did_you_mean(leaf.name, tensors) or f"declare it: import {declaration.name}(…, {leaf.name})"
+                yield Diagnostic(f"`{leaf.name}` is no input", leaf.span, remedy)
     yield from _lists(declaration)
     known = tensors | {a.name for a in declaration.attributes} | {b.name for b in declaration.with_}
     members = record_members(library) | {

@@ -90,7 +90,7 @@ def _unknown_members(clause: Expr, types: Mapping[str, str]) -> Iterator[Diagnos
         if isinstance(node, Member) and isinstance(node.base, Name) and node.base.name in owners:
             path = f"{node.base.name}.{node.name}"
             if path not in types:
-                yield Diagnostic(f"there is no `{path}`", node.span)
+                yield Diagnostic(f"there is no `{path}`", node.span, f"one may name {', '.join(sorted(types))}")
 
 
 def _no_text(clause: Expr, types: Mapping[str, str], dtype: str, result: str) -> Diagnostic | None:

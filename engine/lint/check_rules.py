@@ -79,11 +79,12 @@ def check_term_function(library: Library, define: DefineDecl) -> list[Diagnostic
     return found
 
 
-def _no_operand(leaf: VarPattern, values: Collection[str]) -> Diagnostic:
+def _no_operand(leaf: VarPattern, values: Collection[str], operands: Collection[str]) -> Diagnostic:
     """What to say of a name in a template that is none of an operand: of one of `values`, that braces are missing."""
     if leaf.name in values:
         return Diagnostic(f"`{leaf.name}` is no operand", leaf.span, f"write {{{leaf.name}}} for the constant")
-    return Diagnostic(f"`{leaf.name}` is not bound by the left side", leaf.span)
+    remedy = did_you_mean(leaf.name, operands) or "name it on the left side, where it stands for an operand"
+    return Diagnostic(f"`{leaf.name}` is not bound by the left side", leaf.span, remedy)
 
 
 class _RuleCheck:
@@ -106,7 +107,8 @@ class _RuleCheck:
             yield from problem.diagnostics
             return
         if not isinstance(rule.left, OpPattern):
-            yield Diagnostic("the left side is a variable, which matches everything", rule.left.span)
+            remedy = "write an operator around it, such as relu(x)"
+            yield Diagnostic("the left side is a variable, which matches everything", rule.left.span, remedy)
             return
         sides = [(rule.left, rule.right)] + ([(rule.right, rule.left)] if rule.both_ways else [])
         for left, right in sides:
@@ -201,6 +203,7 @@ class _RuleCheck:
         yield Diagnostic(
             f"`{node.op}` takes {least} {many}operand{'' if least == 1 else 's'}, not {len(node.operands)}",
             node.span,
+            f"it is declared with ({', '.join(o.name + ('...' if o.variadic else '') for o in operator.decl.operands)})",
         )
 
     def _attributes(self, node: OpPattern, operator: Operator, left: bool) -> Iterator[Diagnostic]:
@@ -260,7 +263,7 @@ class _RuleCheck:
         known |= {n.binds for n in nodes(right) if n.binds is not None}
         for leaf in leaves(right):
             if isinstance(leaf, VarPattern) and leaf.name not in operands:
-                yield _no_operand(leaf, known - self.classes)
+                yield _no_operand(leaf, known - self.classes, operands)
         for node in nodes(right):
             if node.family is not None and node.family not in known | self.library.monoids.keys():
                 remedy = did_you_mean(node.family, self.library.monoids) or "docs/operators.md lists the monoids"

@@ -11,6 +11,7 @@ from typing import Any
 from genrw.engine.ir.dtypes import DTYPES, is_dtype, is_element
 from genrw.engine.ir.nodes import Attributes, Module, Node, Unit, distinct_names
 from genrw.engine.ir.types import EFFECT, Type, beyond_limits
+from genrw.engine.language.expr_walk import did_you_mean
 from genrw.engine.library.infer import TypeProblem, check_arity, environment, infer, unmet_requirement
 from genrw.engine.library.library import Library, Operator
 from genrw.engine.programs.build_main import build_main, is_main
@@ -303,7 +304,8 @@ class _Builder:
         wrong = next(k for k, sort in enumerate(sorts) if sort not in ("tensor", "effect") or sort != sorts[0])
         shown, span = end.operands[wrong], end.operands[wrong].span
         assert isinstance(shown, tree.Ref)
-        raise error(f"a program returns {wanted}; `{shown.name}` is of sort {sorts[wrong]}", span)
+        message = f"a program returns {wanted}; `{shown.name}` is of sort {sorts[wrong]}"
+        raise error(message, span, f"leave out `{shown.name}`, or return what is made or stored of it")
 
     def instructions(self, module: tree.Module, arguments: Sequence[Node] | None) -> tuple[list[Node], Span] | None:
         """Build all instructions; `arguments` take the place of the parameters of a called module."""
@@ -454,7 +456,8 @@ class _Builder:
             raise error(excess[0], node.span, excess[1])
         strides = tuple(int(n) for n in node.strides) if node.strides is not None else None
         if strides is not None and len(strides) != len(lens):
-            raise error(f"{len(lens)} lengths need as many strides, not {len(strides)}", node.span)
+            remedy = "write a stride for each length, or none"
+            raise error(f"{len(lens)} lengths need as many strides, not {len(strides)}", node.span, remedy)
         plain_type = Type("tensor", dtype, lens)
         return plain_type if strides == plain_type.layout else Type("tensor", dtype, lens, strides)
 
@@ -577,12 +580,13 @@ class _Builder:
             raise error(f"attribute `{decl.name}` {told}", attribute.value_span)
         if decl.type in ("axes", "axis"):
             if not operands:
-                raise error(f"`{decl.name}` counts axes of the first operand, and there is none", attribute.span)
+                message = f"`{decl.name}` counts axes of the first operand, and there is none"
+                raise error(message, attribute.span, "write an operand")
             axes = (value,) if decl.type == "axis" else value
             rank = len(operands[0].type.lens)
             fixed = tuple(self.axis(a, rank, labels[0], attribute) for a in axes)
             if len(set(fixed)) != len(fixed):
-                raise error("an axis is listed twice", attribute.value_span)
+                raise error("an axis is listed twice", attribute.value_span, "list it once")
             return fixed[0] if decl.type == "axis" else tuple(sorted(fixed))
         return float(value) if decl.type == "float" else value
 
@@ -619,9 +623,10 @@ class _Builder:
             if (want.dtype, want.lens) == (type_.dtype, type_.lens):
                 return
             found = f"{type_.dtype}{{{', '.join(map(str, type_.lens))}}}"
-            raise error(f"the result is {found}, not {written.span.text or 'as written'}", written.span)
+            remedy = "leave the type out, or convert or reshape the result"
+            raise error(f"the result is {found}, not {written.span.text or 'as written'}", written.span, remedy)
         if written.kind == "tensor" and type_.sort != "effect":
-            raise error(f"the result is of sort {type_.sort}, not a tensor", written.span)
+            raise error(f"the result is of sort {type_.sort}, not a tensor", written.span, "leave the type out")
 
     def node(
         self, op: str, attributes: Attributes, operands: tuple[Node, ...], span: Span, labels: Sequence[str]
@@ -640,7 +645,9 @@ class _Builder:
         name = attribute.value.name
         if name not in self.modules or name in self.calling:
             why = "calls itself" if name in self.calling else "is not in this file"
-            raise error(f"module `{name}` {why}", attribute.value_span)
+            remedy = did_you_mean(name, self.modules) or f"write one: @module {name}"
+            remedy = "write out what it is to compute" if name in self.calling else remedy
+            raise error(f"module `{name}` {why}", attribute.value_span, remedy)
         module = self.modules[name]
         check_operands(instruction, module)
         for written, node, parameter in zip(instruction.operands, operands, parameters_of(module), strict=True):

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from genrw.engine.ir.nodes import Call, Main, Module, Node, Unit, distinct_names
 from genrw.engine.ir.types import Type
+from genrw.engine.language.expr_walk import did_you_mean
 from genrw.engine.language.functions import shown
 from genrw.engine.library.library import Library
 from genrw.engine.programs.signature import given_parameters, results
@@ -68,7 +69,8 @@ class _Builder:
             raise error("a main module and its kernels are at one stage", self.module.span, "lower them together")
         names = frame.results or distinct_names(returned)
         if len(names) != len(returned):
-            raise error("the header's `results` are not as many as the program returns", self.module.span)
+            message = "the header's `results` are not as many as the program returns"
+            raise error(message, self.module.span, "name each of them, or leave `results` out")
         main = Main(frame.name, frame.parameters, tuple(made), returned, names, frame.stage, frame.target, frame.span)
         return Unit(kernels, main)
 
@@ -119,7 +121,9 @@ class _Builder:
         name = attribute.value.name
         if name not in self.modules or name == self.module.name:
             why = "calls itself" if name == self.module.name else "is not in this file"
-            raise error(f"module `{name}` {why}", attribute.value_span)
+            remedy = did_you_mean(name, self.modules) or f"write one: @module {name}"
+            remedy = "write out what it is to compute" if name == self.module.name else remedy
+            raise error(f"module `{name}` {why}", attribute.value_span, remedy)
         if name not in self.kernels:
             self.kernels[name] = self.build(self.modules[name])
         return self.kernels[name]

@@ -40,6 +40,11 @@ def tensors(default: str = "", more: str = "", lens: str = "x.lens", clauses: st
 
 
 REFUSED = {
+    "an operand that has no name": (RULE.format("tanh(tanh(x))\n  => tanh(y)"), "y", "is not bound by the left side"),
+    "a name as a pattern": (RULE.format("x\n  => tanh(x)"), "x", "which matches everything"),
+    "an operand too many": (RULE.format("tanh(x)\n  => tanh(x, x)"), "tanh(x, x)", "takes 1 operand, not 2"),
+    "an input that is none": ("dialect mine\nimport Mine(x)\n  => exp(y)\n", "y", "`y` is no input"),
+    "a field that is none": (FIELD.format("a.s + b.q"), "b.q", "there is no `b.q`"),
     "attributes copied from nothing": (RULE.format('tanh(tanh(x))\n  => pad[mode="edge", ..](x)'), "pad", "has none"),
     "a default that follows from what has no name": (
         "stage final\n\nrule mine\n  vector_store[stride, vector](z, i, fma(a, b, c))\n"
