@@ -73,7 +73,7 @@ def _diagnostics(problem: BaseException) -> Sequence[Diagnostic]:
     if isinstance(problem, GenrwError):
         return problem.diagnostics
     if isinstance(problem, MemoryError):
-        return [Diagnostic("there is not enough memory for this program")]
+        return [Diagnostic("there is not enough memory for this program", remedy="try it with shorter lengths")]
     if isinstance(problem, RecursionError):
         return [Diagnostic("the program or a rule is nested too deeply", remedy="split it into named parts")]
     if isinstance(problem, OSError):

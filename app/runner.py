@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ class Run:
 def run(program: Program, request: Run) -> int:
     """Run a program and show its results; 1 if they are to be checked and wrong, else 0."""
     program, settings = _at_stage(program, request)
+    _check_memory(program)
     inputs = read_inputs(program, request.inputs, request.seed)
     started = time.perf_counter()
     device = find_device(request.device)
@@ -90,6 +92,21 @@ def _at_stage(program: Program, request: Run) -> tuple[Program, dict[str, int]]:
 
 
 # ---- inputs
+
+
+def _check_memory(program: Program) -> None:
+    """GenrwError, at the largest of them, where inputs and results take more memory than there is."""
+    values = [*program.inputs.values(), *program.results.values()]
+    sizes = [value.type.elements * DTYPES[value.type.dtype].itemsize for value in values]
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if sum(sizes) > there:
+        largest = values[sizes.index(max(sizes))]
+        message = f"inputs and results take {_gigabytes(sum(sizes))} of memory, and there are {_gigabytes(there)}"
+        raise error(message, largest.span, "run it with shorter lengths; `genrw compile` takes these, too")
+
+
+def _gigabytes(count: int) -> str:
+    return f"{count / 1e9:,.1f} GB"
 
 
 def read_inputs(program: Program, given: Sequence[str], seed: int) -> dict[str, Array]:

@@ -267,3 +267,22 @@ def test_a_monoid_that_does_not_say_how_wide_it_folds(
     ran = genrw("run", str(tmp_path / "x.gen"), "--rules", str(rules), "--check", "--target", target)
     assert ran.status == 0, ran.err
     assert "right" in ran.out
+
+
+@pytest.mark.parametrize("how", [(), ("--check",), ("--device", "interpret")])
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("x = @param:x -> float{200000000000000}\ny = reduce_sum[axes={0}](x)\n@return(y)\n", "<stdin>:1:1: "),
+        ("x = @param:x -> {}\ny = multibroadcast[out_lens={200000000000000}](x)\n@return(x, y)\n", "<stdin>:2:1: "),
+        ("c = @literal{1} -> half{200000000000000}\n@return(c)\n", "<stdin>:1:1: "),
+    ],
+)
+def test_what_takes_more_memory_than_there_is_is_refused_where_it_is(
+    genrw: Command, text: str, place: str, how: tuple[str, ...]
+) -> None:
+    result = genrw("run", "-", *how, stdin=text)
+    assert (result.status, result.out) == (2, "")
+    assert result.err.startswith(f"{place}error: inputs and results take ")
+    assert "^^^" in result.err
+    assert "  help: run it with shorter lengths" in result.err
