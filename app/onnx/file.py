@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SUFFIX = ".onnx"
 _DOMAINS = ("", "ai.onnx")
 _MAX_BYTES = 1 << 31
-_EXCEPTION = re.compile(r"\[\w+Error\]\s*(Inference error\(s\):\s*)?")
+_EXCEPTION = re.compile(r"\[\w+Error\]\s*(Inference error\(s\):\s*)?|\S+\.cc:\d+: .* failed: ")
 """What onnx writes before each part of a message."""
 
 
@@ -47,7 +47,8 @@ def _load_external(model: onnx.ModelProto, path: Path) -> None:
     try:
         load_external_data_for_model(model, str(path.parent))
     except Exception as problem:  # onnx and the file system each have their own
-        raise _told(f"{path}: its external data cannot be read", problem) from None
+        remedy = "put the files that it names into its folder"
+        raise _told(f"{path}: its external data cannot be read", problem, remedy) from None
 
 
 def checked(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
@@ -59,7 +60,8 @@ def checked(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
         filled = _with_defaults(model)
         onnx.checker.check_model(_with_types_of_outputs(filled) if small else filled, full_check=small)
     except Exception as problem:  # the checker raises several kinds
-        raise _told(f"{name} is no valid ONNX model", problem) from None
+        remedy = "export it anew: `onnx.checker.check_model` says whether it is valid then"
+        raise _told(f"{name} is no valid ONNX model", problem, remedy) from None
     if not model.graph.output:
         raise error(f"{name} has no outputs", remedy="export a model that gives something")
     return model
@@ -85,7 +87,11 @@ def inlined(model: onnx.ModelProto, known: Collection[str]) -> onnx.ModelProto:
     from onnx import inliner
 
     # Only what stands in a graph, not in a function, has types that are known.
-    model = inliner.inline_local_functions(model) if model.functions else model
+    try:
+        model = inliner.inline_local_functions(model) if model.functions else model
+    except Exception as problem:  # the inliner raises several kinds
+        remedy = "give functions as many inputs as they have"
+        raise _told("the model's functions do not fit their calls", problem, remedy) from None
     model = with_bodies(_with_types(_with_defaults(model, known), known), known)
     kept = [(domain, name) for name in known for domain in _DOMAINS]
     try:
@@ -172,8 +178,8 @@ def _nodes(model: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, int]]:
                 yield node, version
 
 
-def _told(message: str, problem: Exception) -> GenrwError:
+def _told(message: str, problem: Exception, remedy: str) -> GenrwError:
     """A diagnostic with the first line of what a library said, without the names of its exceptions."""
     lines = (_EXCEPTION.sub("", line).strip() for line in str(problem).splitlines())
     said = next(filter(None, lines), type(problem).__name__)
-    return error(f"{message}: {said}")
+    return error(f"{message}: {said}", remedy=remedy)

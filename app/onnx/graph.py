@@ -181,7 +181,9 @@ class _Importer(ImportHost):
         kind = value.type.WhichOneof("value")
         if kind != "tensor_type":
             found = (kind or "unknown").removesuffix("_type").replace("_", " ")
-            raise error(f"the input `{value.name}` is of type {found}, not a tensor")
+            raise error(
+                f"the input `{value.name}` is of type {found}, not a tensor", remedy="export a model of tensors"
+            )
         tensor = value.type.tensor_type
         if not tensor.HasField("shape"):
             raise error(f"the input `{value.name}` has no shape", remedy="shapes are fixed when a model is imported")
@@ -189,7 +191,7 @@ class _Importer(ImportHost):
         try:
             type_ = Type("tensor", self.dtype(tensor.elem_type), lens)
         except Unfit as problem:
-            raise error(f"the input `{value.name}`: {problem}") from None
+            raise error(f"the input `{value.name}`: {problem}", remedy="convert it before the model") from None
         if type_.elements >= _MAX_ELEMENTS:
             raise error(f"the input `{value.name}` is too large", remedy="it has fewer than 2^48 elements")
         return type_
@@ -295,6 +297,8 @@ class _Importer(ImportHost):
             return _Inner(self, attribute.g, scope)
         if attribute.type == onnx.AttributeProto.TENSOR:
             return self.constant(attribute.t)
+        if attribute.ref_attr_name:
+            raise Unfit(f"its attribute `{attribute.name}` is one of a function, in which the node does not stand")
         value = helper.get_attribute_value(attribute)
         if isinstance(value, bytes):
             return value.decode("utf-8", "replace")

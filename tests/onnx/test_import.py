@@ -455,6 +455,24 @@ def test_functions_are_expanded(genrw: Command, tmp_path: Path) -> None:
     assert "reduce_mean[axes={0, 1}]" in text
 
 
+def test_a_call_with_more_inputs_than_its_function_has(genrw: Command, tmp_path: Path) -> None:
+    node = helper.make_node("Relu", ["a"], ["b"])
+    function = helper.make_function("own", "Own", ["a"], ["b"], [node], [helper.make_opsetid("", 21)])
+    call = helper.make_node("Own", ["x", "x"], ["y"], domain="own")
+    path = saved(tmp_path, model([call], [value("x", [4])], [value("y", [4])], functions=[function]))
+    said = refused(genrw, path)
+    assert "error: the model's functions do not fit their calls: Number of actual parameters" in said
+    assert "  help: give functions as many inputs as they have" in said
+
+
+def test_an_attribute_of_a_function_outside_of_one(genrw: Command, tmp_path: Path) -> None:
+    node = helper.make_node("LeakyRelu", ["x"], ["y"])
+    node.attribute.add(name="alpha", ref_attr_name="a", type=onnx.AttributeProto.FLOAT)
+    path = saved(tmp_path, model([node], [value("x", [4])], [value("y", [4])]))
+    said = refused(genrw, path)
+    assert "`LeakyRelu` cannot be imported: its attribute `alpha` is one of a function" in said
+
+
 def test_a_declaration_of_ones_own(genrw: Command, tmp_path: Path) -> None:
     onnx.save(
         model([helper.make_node("Det", ["x"], ["y"])], [value("x", [2, 2])], [value("y", [])]), tmp_path / "m.onnx"
