@@ -177,7 +177,7 @@ _MISTAKES = (
     Mistake("an attribute needs a name", "write op[name=value](x)", ("f[1", "f[{", "f[a=1, {2}]")),
     Mistake(
         "`,` is missing before {found}",
-        None,
+        "write one between them",
         (
             "f(x y",
             "f(x 1",

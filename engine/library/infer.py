@@ -185,10 +185,11 @@ _SORTS = {
 
 
 def _check_sort(decl: OperandDecl, name: str, type_: Type, label: str, position: int) -> None:
-    allowed = _SORTS.get(decl.sort, (decl.sort,))
+    allowed = _SORTS.get(decl.sort, (str(decl.sort),))
     if type_.sort not in allowed:
         raise TypeProblem(
             f"operand `{decl.name}` of `{name}` is a {decl.sort or 'value'}, but {label} is of sort {type_.sort}",
+            f"give it what is of sort {' or '.join(allowed)}",
             operand=position,
         )
 
@@ -342,9 +343,21 @@ def _lengths(operator: Operator, values: Any) -> tuple[int, ...]:
 
 
 def _length(operator: Operator, value: Any) -> int:
-    if not isinstance(value, int) or value < 0:
+    if not isinstance(value, int):
         raise _bad_result(operator, _shown(value), "a length")
+    if value < 0:
+        raise _negative(operator, value)
     return int(value)
+
+
+def _negative(operator: Operator, length: int) -> Exception:
+    """What is wrong where a length is negative: with the program's operation, unless the declaration alone says it."""
+    named = free_names(operator.decl.result)
+    attribute = next((name for name in operator.attributes if name in named), None)
+    if attribute is None and named.isdisjoint(o.name for o in operator.decl.operands):
+        return _bad_result(operator, _shown(length), "a length")
+    message = f"the result of `{operator.name}` has a length of {length} here"
+    return TypeProblem(message, "give it attributes and operands that make one of 0 or more", attribute=attribute)
 
 
 def _result_dtype(operator: Operator, value: Any) -> str:

@@ -507,7 +507,8 @@ class Library(OfOneProcess):
     def unknown_operator(self, name: str, span: Span, remedy: str | None = None) -> Diagnostic:
         """What to say of a name, or of a sign between terms, that no operator has."""
         if name not in SIGNS:
-            return Diagnostic(f"unknown operator `{name}`", span, remedy or self.suggest(name))
+            instead = remedy or self.suggest(name) or "docs/operators.md lists the operators"
+            return Diagnostic(f"unknown operator `{name}`", span, instead)
         known = f"the signs are {' '.join(self.signs)}; call other operators by their names"
         return Diagnostic(f"no operator is written `{name}`", span, known if self.signs else "call it by its name")
 

@@ -177,7 +177,7 @@ def _header_problem(
     """What is wrong with an entry of a header, where, and the remedy."""
     name, value, span = attribute.name, plain(attribute.value), attribute.value_span
     if not _is_of_kind(name, value):
-        return f"the header's `{name}` is {_HEADER[name]}", span, None
+        return f"the header's `{name}` is {_HEADER[name]}", span, "write one, or leave it out"
     if name == "stage" and value not in library.stages:
         return f"there is no stage `{value}`", span, f"stages are {', '.join(library.stages)}"
     if name == "target" and value not in library.targets:
@@ -577,7 +577,7 @@ class _Builder:
         problem = attribute_problem(self.library, decl.type, value)
         if problem is not None:
             told = as_rules_write(problem) if self.of_rule else problem
-            raise error(f"attribute `{decl.name}` {told}", attribute.value_span)
+            raise error(f"attribute `{decl.name}` {told}", attribute.value_span, "write one of that kind")
         if decl.type in ("axes", "axis"):
             if not operands:
                 message = f"`{decl.name}` counts axes of the first operand, and there is none"

@@ -80,6 +80,10 @@ PROGRAMS = {
         X + f"i = iadd({-(2**63)}, 1)\ny = load(x, i)\n@return(y)\n",
         "2:10: error: -9223372036854775808 is no index",
     ),
+    "attribute that makes a negative length": (
+        "i = local_id()\nj = strided_index[size=-2, stride=4](i)\n@return(j)\n",
+        "2:24: error: the result of `strided_index` has a length of -2 here",
+    ),
     "truth value as an index": (
         X + "i = iadd(true, 1)\ny = load(x, i)\n@return(y)\n",
         "2:10: error: an index is a whole number",
