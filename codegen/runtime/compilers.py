@@ -78,6 +78,10 @@ def wave_options(arch: str, wave_size: int) -> list[str]:
     return ["-mwavefrontsize64" if wave_size == 64 else "-mno-wavefrontsize64"]
 
 
+OF_OWN_TEXTS = "`genrw emit` prints the kernel; `genrw rules verify OPERATOR` tries a text of your own by itself"
+"""What to do about a kernel that a compiler refuses: the C++ of own rules is in it as it was written."""
+
+
 # ---- running a compiler -----------------------------------------------------------------------------------
 
 
@@ -109,7 +113,7 @@ def _compile_error(tool: str, kernel: str, status: int, messages: str) -> GenrwE
     lines = [line for line in messages.splitlines() if line.strip()]
     first = next((i for i, line in enumerate(lines) if "error" in line), 0)
     shown = "".join(f"\n  {line}" for line in lines[first : first + _SHOWN_ERROR_LINES])
-    return error(f"kernel {kernel} does not compile: {tool} ended with status {status}{shown}")
+    return error(f"kernel {kernel} does not compile: {tool} ended with status {status}{shown}", remedy=OF_OWN_TEXTS)
 
 
 @lru_cache(maxsize=1)

@@ -13,6 +13,7 @@ from typing import Any
 
 from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.runtime.array_layout import Array
+from genrw.codegen.runtime.compilers import OF_OWN_TEXTS
 from genrw.grammar.diagnostics import GenrwError, error
 
 _SHOWN_LOG = 2000
@@ -287,4 +288,4 @@ def compiler_call(compiler: str, remedy: str, function: Callable[..., Any], *arg
 def refused(kernel: str, status: Any, log: bytes) -> GenrwError:
     """The error for a source that a run-time compiler refuses: its status and its first messages."""
     shown = log.rstrip(b"\0 \n").decode(errors="replace")[:_SHOWN_LOG]
-    return error(f"kernel {kernel} does not compile: {status.name}\n{shown}")
+    return error(f"kernel {kernel} does not compile: {status.name}\n{shown}", remedy=OF_OWN_TEXTS)

@@ -191,6 +191,7 @@ def test_error_names_kernel_and_line(choice: str | None) -> None:
     message = str(caught.value)
     assert "add.hip:5" in message
     assert "why" in message
+    assert message.endswith("`genrw rules verify OPERATOR` tries a text of your own by itself")
     assert len(message.splitlines()) < 20
 
 
