@@ -6,8 +6,9 @@ import atexit
 import gc
 import os
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NoReturn
 
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.processes import ready_to_end
@@ -42,10 +43,18 @@ def execute(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    status = _command()(args=arguments or ["--help"], prog_name="genrw", standalone_mode=False)
+    return status if isinstance(status, int) else 0
+
+
+@lru_cache(maxsize=1)
+def _command() -> Callable[..., Any]:
+    """The command line as typer reads it from the functions behind it, which takes as long as a short command."""
+    from typer.main import get_command
+
     from genrw.cli import app
 
-    status = app(args=arguments or ["--help"], prog_name="genrw", standalone_mode=False)
-    return status if isinstance(status, int) else 0
+    return get_command(app)
 
 
 def _tell(problem: BaseException) -> int:

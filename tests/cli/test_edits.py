@@ -33,13 +33,15 @@ z = add(y, b)
 EDITS = 6
 
 NEW_PROCESS = """\
-import sys, genrw
+import os, sys, genrw
 from genrw.grammar.diagnostics import GenrwError
 try:
-    print(genrw.lower(sys.argv[1], rules=[sys.argv[2]], shipped=False), end="")
+    print(genrw.lower(sys.argv[1], rules=[sys.argv[2]], shipped=False), end="", flush=True)
 except GenrwError as problem:
-    print(problem, end="")
+    print(problem, end="", flush=True)
+os._exit(0)
 """
+"""It leaves without taking rules and e-graphs down, which takes a third of its time."""
 
 
 def outcome(program: Path, rules: Path) -> str:
