@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import hypothesis  # noqa: F401  it looks through all objects that there are when it is imported
 import pytest
 
 from genrw.authoring.rulesets import load_library

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf, prod
 from typing import Any
 
@@ -166,20 +167,26 @@ def _misplaced(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if elements > _MOST_ELEMENTS:
             yield part, f"the digits of `{part}` count more than {_MOST_ELEMENTS} elements"
             continue
-        # an element's row and column as one number
-        row = extents[1] + _LARGEST
-        places = _counted((d[0], d[1] * row + d[2]) for d in digits)
-        if places != _counted(((extents[0], row), (extents[1], 1))):
+        if _miscounted(digits, *extents):
             yield (
                 part,
                 f"the digits of `{part}` do not count all {extents[0]} times {extents[1]} elements and no others",
             )
-        elif part == "result" and len(places) != elements:
+        elif part == "result" and prod(extents) != elements:
             yield part, "two lanes hold the same element of the result"
     if [d for digits in values["left"] for d in digits if d[2]] != [
         d for digits in values["right"] for d in digits if d[2]
     ] and not values["memory"]:
         yield "right", "the operands' digits of the depth differ, and a lane multiplies what it holds of both"
+
+
+@lru_cache(maxsize=1024)
+def _miscounted(digits: tuple[tuple[int, int, int], ...], rows: int, columns: int) -> bool:
+    """Do digits count other elements than so many rows and columns have? Each library has the same instructions again."""
+    # an element's row and column as one number
+    row = columns + _LARGEST
+    places = _counted((length, of_row * row + of_column) for length, of_row, of_column in digits)
+    return places != _counted(((rows, row), (columns, 1)))
 
 
 def _counted(digits: Iterable[tuple[int, int]]) -> set[int]:

@@ -155,15 +155,19 @@ def test_lowers(n):
 """
 
 
+LEAVING = """\
+import gc
+
+def pytest_unconfigure():
+    gc.freeze()
+"""
+"""Python and pytest look through all that a run leaves for garbage, again and again: that takes longer than the run."""
+
+
 def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [
-        str(Path(sys.executable).with_name("pytest")),
-        "-q",
-        "-p",
-        "genrw.pytest_plugin",
-        "-p",
-        "no:cacheprovider",
-    ]
+    (folder / "conftest.py").write_text(LEAVING)
+    plugins = ("genrw.pytest_plugin", "no:cacheprovider", "no:hypothesispytest")
+    command = [str(Path(sys.executable).with_name("pytest")), "-q", *(w for name in plugins for w in ("-p", name))]
     return subprocess.run([*command, *options], cwd=folder, capture_output=True, text=True, timeout=300)
 
 
