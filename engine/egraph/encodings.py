@@ -41,12 +41,18 @@ class Encodings:
     """Encoded rules, which follow from the library alone, whatever was encoded before.
 
     `keys` names a rule's direction by the number that its provenance has; `builds` are the operators that it can build.
-    Numbers are in the order of the rules, and nothing but their order counts. `awaited` are the definitions that wait. `edited` says that there was a library like
-    this one before. To be used from one thread.
+    Numbers are in the order of the rules, and nothing but their order counts. `awaited` are the definitions that wait.
+    E-graphs keep rules `apart` if they are to go on with others: there was a library like this one before. To be used from
+    one thread.
     """
 
     def __init__(
-        self, library: Library, watched: bool = False, recorded: bool = False, before: Encodings | None = None
+        self,
+        library: Library,
+        watched: bool = False,
+        recorded: bool = False,
+        before: Encodings | None = None,
+        apart: bool = False,
     ) -> None:
         """Rules that are `watched` or `recorded` say more of what they do, and are slower. From the encodings `before` of a
         library that shares all but rules with this one, those of rules of the same wording are taken over."""
@@ -60,7 +66,7 @@ class Encodings:
         self._rules: dict[Any, tuple[Encoded, ...]] = {}
         self._facts: dict[str, tuple[Encoded, ...]] = {}
         self._pieces: dict[Piece, Encoded] = {}
-        self.edited = before is not None
+        self.apart = apart or before is not None
         self._origins = {rule.name: rule for rule in library.rules}
         self.awaited = awaited_definitions(library)
         if before is not None:

@@ -273,7 +273,7 @@ class StageEngine:
         self._folder = _Folder()
         self.folder = self._folder.name
         self.graph = egg.EGraph(fact_directory=self.folder)
-        self.declared = Declared(self.encodings.edited)
+        self.declared = Declared(self.encodings.apart)
         self._run(*self._common_tables())
 
     def _common_tables(self) -> list[Any]:

@@ -76,10 +76,9 @@ class _Engines:
         key = (stage, needed.arities, needed.encoded)
         engine = self.kept.pop(key, None)
         if engine is None:
-            engine = StageEngine(self.library, stage, rules, reachable, _LIMITS, self.encodings)
+            outdated = self.kept.pop(next(iter(self.kept))) if len(self.kept) == _ENGINES_KEPT else None
+            engine = StageEngine(self.library, stage, rules, reachable, _LIMITS, self.encodings, outdated)
         self.kept[key] = engine
-        while len(self.kept) > _ENGINES_KEPT:
-            del self.kept[next(iter(self.kept))]
         return engine
 
 
@@ -90,7 +89,7 @@ def _engines_of(library: Library, watched: bool) -> _Engines:
     """The calling thread's engines for the library asked about last: e-graphs belong to the thread that made them."""
     known: dict[bool, _Engines] = _local.__dict__.setdefault("engines", {})
     if watched not in known or known[watched].library is not library:
-        known[watched] = _Engines(library, Encodings(library, watched))
+        known[watched] = _Engines(library, Encodings(library, watched, apart=True))
     return known[watched]
 
 

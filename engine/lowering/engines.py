@@ -140,7 +140,7 @@ class Engines:
 
     def _outdated(self, needed: _Needed) -> _Held | None:
         """The engine of a stage that has most in common with a new one, of those with rules that have been edited."""
-        if not self._encodings.edited:
+        if not self._encodings.apart:
             return None
         current = self._encodings.current()
         found = [h for h in self._held if h.engine.stage == needed.stage and not current.issuperset(h.encoded)]
