@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -74,6 +75,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return f"{path}@{batch[1]}" if batch else path
 
     return Batches(config, log)
+
+
+_met: Counter[str] = Counter()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Of a test that is quick on few of its instances the others are slow."""
+    few = item.get_closest_marker("few")
+    if few is not None:
+        test = item.nodeid.partition("[")[0]
+        _met[test] += 1
+        if _met[test] > few.args[0]:
+            item.add_marker("slow")
 
 
 @pytest.hookimpl(trylast=True)

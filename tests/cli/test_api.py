@@ -40,6 +40,7 @@ def test_import_loads_nothing_heavy() -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.slow
 def test_it_runs_in_a_checkout(tmp_path: Path) -> None:
     """Python looks for modules in the folder where it runs before it looks among those that are installed."""
     code = (
@@ -281,6 +282,7 @@ def test_arrays_repeat_where_strides_do(device: str, strides: str) -> None:
         program.run({"x": x}, device)
 
 
+@pytest.mark.slow
 def test_threads_each_have_their_own_engine() -> None:
     results: list[Any] = []
 

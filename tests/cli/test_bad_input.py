@@ -268,6 +268,7 @@ def test_programs_that_cannot_be_looked_at(
     assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("page.html", "before")]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("command", LOOKING)
 @pytest.mark.parametrize(
     "text",
@@ -338,6 +339,7 @@ def test_many_values_of_an_entry_are_not_all_told(genrw: Command) -> None:
     assert re.search(r"\} and \d+ more$", remedy), remedy
 
 
+@pytest.mark.slow
 def test_files_that_strangers_put_into_a_folder(genrw: Command, tmp_path: Path) -> None:
     """None is waited for, none is read without end, and one that is a text is only read."""
     places = {

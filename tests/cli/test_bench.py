@@ -37,6 +37,7 @@ def _case(path: Path) -> GpuCase:
     return GpuCase(HostGpu(), api.load(path, target=HostGpu.arch), path.stem)
 
 
+@pytest.mark.slow
 def test_a_suite(genrw: Command, folder: Path, tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     plot = tmp_path / "roofline.svg"
@@ -67,6 +68,7 @@ def test_sets_rotate_through_more_than_the_cache(folder: Path) -> None:
     assert len({m.pointer for s in case.sets for m in s.values()}) == 33
 
 
+@pytest.mark.slow
 def test_a_program_of_several_kernels(genrw: Command, folder: Path) -> None:
     (folder / "two.gen").write_text(
         "x = @param:x -> float{8, 32}\na = reduce_sum[axes={0}](x)\nb = mul(x, a)\ny = reduce_max[axes={1}](b)\n@return(y)\n"
@@ -234,6 +236,7 @@ def test_what_a_peer_raises_is_its_figure(genrw: Command, folder: Path, tmp_path
     assert (result.status, "there is no Python file" in result.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_many_cases_are_judged_by_other_processes(
     genrw: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

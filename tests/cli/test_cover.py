@@ -185,6 +185,7 @@ def test_the_plugin(tmp_path: Path) -> None:
     assert "rule seen" in (tmp_path / "page.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_plugin_tells_what_it_cannot_do(tmp_path: Path) -> None:
     """The tests run all the same, but for a mistaken name; files that were there stay."""
     written(tmp_path / "rules")

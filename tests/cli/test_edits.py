@@ -138,6 +138,7 @@ def edit_program(path: Path, choice: Random) -> None:
     path.write_text(text.replace(old, new) if old in text else PROGRAM)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 3])
 def test_edits_in_one_process(tmp_path: Path, seed: int) -> None:
     choice = Random(seed)
@@ -160,6 +161,7 @@ def test_edits_in_one_process(tmp_path: Path, seed: int) -> None:
     assert len(seen) > EDITS / 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("guard", "number"), [("n == 1000", "n // 0"), ("n in [1000]", "n / 0"), ("n > 9", "half(n)")])
 def test_what_fails_is_told_of_where_it_stands_now(tmp_path: Path, guard: str, number: str) -> None:
     """A rule, or the helper that it calls, has moved since it was encoded; the e-graph or Python finds the mistake."""

@@ -166,6 +166,7 @@ def test_odd_operations_are_lowered_and_computed_or_told(library: Library, fuzz_
     assert outcomes["worked"] > 10 * fuzz_factor
 
 
+@pytest.mark.slow
 def test_odd_constants_are_computed_and_lowered_or_told(library: Library, fuzz_factor: int) -> None:
     def case(rng: random.Random) -> None:
         program = Program.parse(Source("odd.gen", odd_constant(rng)), library)
@@ -175,6 +176,7 @@ def test_odd_constants_are_computed_and_lowered_or_told(library: Library, fuzz_f
     fuzz(case, "odd constant", 60 * fuzz_factor)
 
 
+@pytest.mark.slow
 def test_odd_sizes_are_lowered_or_told(library: Library, fuzz_factor: int) -> None:
     def case(rng: random.Random) -> None:
         lower(Program.parse(Source("odd.gen", odd_size(rng)), library))
@@ -200,6 +202,7 @@ def checked_and_lowered(file: RuleFile, path: Path, files: Mapping[Path, RuleFil
     lower(Program.parse(Source("small.gen", SMALL), library))
 
 
+@pytest.mark.slow
 def test_damaged_rules_are_checked_and_lowered_or_told(files: dict[Path, RuleFile], fuzz_factor: int) -> None:
     def case(rng: random.Random) -> None:
         path = rng.choice(list(RULES))
@@ -209,6 +212,7 @@ def test_damaged_rules_are_checked_and_lowered_or_told(files: dict[Path, RuleFil
     fuzz(case, "check rw", 40 * fuzz_factor)
 
 
+@pytest.mark.slow
 def test_spliced_rules_are_checked_and_lowered_or_told(files: dict[Path, RuleFile], fuzz_factor: int) -> None:
     donors = list(files.values())
 

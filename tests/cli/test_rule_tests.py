@@ -85,6 +85,7 @@ def test_true_examples_pass(genrw: Command, mine: Path) -> None:
     assert genrw("rules", "check", "--rules", mine).status == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", FALSE)
 def test_a_false_example_is_told_where_it_is(genrw: Command, mine: Path, kind: str) -> None:
     text, place, said = FALSE[kind]
@@ -141,6 +142,7 @@ def test_a_rule_that_never_ends_is_told(genrw: Command, mine: Path) -> None:
     assert "did not settle" in result.err or "made more than" in result.err
 
 
+@pytest.mark.slow
 def test_an_editor_shows_false_examples(mine: Path) -> None:
     path = mine / "a.rw"
     project = Project()

@@ -150,6 +150,7 @@ def test_cover_counts_programs_and_guards_of_examples(genrw: Command, softmax: P
     assert list(entries) == ["mine"], "a folder's rules are asked about, not those that came with genrw"
 
 
+@pytest.mark.slow
 def test_cover_tells_of_all_rules(genrw: Command, tmp_path: Path) -> None:
     """With folders, those that came with genrw as well where that is asked."""
     (tmp_path / "mine.rw").write_text("stage simplify\n\nrule mine\n  exp(exp(x))\n  => neg(x)\n")

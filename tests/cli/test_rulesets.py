@@ -33,6 +33,7 @@ def load(cache: Path, examples: bool) -> int:
     return int(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_cache_that_is_damaged_is_rebuilt(tmp_path: Path) -> None:
     count = load(tmp_path, False)
     entries = [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -131,6 +131,7 @@ def test_a_parameter_may_be_called_as_the_output(genrw: Command) -> None:
     assert (result.status, result.err) == (0, "")
 
 
+@pytest.mark.slow
 def test_rules_that_write_results_to_inputs_are_told(genrw: Command, tmp_path: Path) -> None:
     copytree(shipped_folder(), tmp_path / "rules")
     outputs = tmp_path / "rules" / "gridwise" / "outputs.rw"
@@ -245,6 +246,7 @@ def test_durations(duration: float, shown: str) -> None:
     assert _seconds(duration) == shown
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("target", ["host", "gfx942"])
 @pytest.mark.parametrize(
     "clauses",

@@ -78,6 +78,7 @@ def _lower(cases: Sequence[BenchCase], target: str) -> None:
         assert one.kernels, case.name
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_some_lower(target: str) -> None:
     first = TARGETS.index(target) * 2
@@ -122,6 +123,7 @@ def _counterpart_is_right(case: BenchCase, reference: Reference) -> None:
 QUICKLY = ("add_layer_norm", "causal_softmax", "embedding_bag", "quantise_rows", "unpack_nibbles", "max_pool", "adam")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kernel", QUICKLY)
 def test_some_are_right(kernel: str) -> None:
     (case,) = (case for case in small() if case.kernel == kernel)
@@ -264,6 +266,7 @@ def test_random_programs_have_counterparts() -> None:
         assert numpy_counterparts().of(case, program) is not None, name
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_random_programs_lower(target: str) -> None:
     texts = [program.source.text for _, program in _random(60)[TARGETS.index(target) :: 10]]

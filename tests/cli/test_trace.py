@@ -132,6 +132,7 @@ def made_alone(found: Study, before: State, after: State, rule: RuleDecl, librar
     return find(graph, after.module.root, library) == graph.class_of[graph.ids[id(before.module.root)]]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["softmax", "concat_add"])
 def test_each_step_is_made_by_its_rule_alone(name: str, library: Library) -> None:
     program = genrw.load(ROOT / "examples" / f"{name}.gen")
@@ -164,6 +165,7 @@ y = dot(p, v)
 """
 
 
+@pytest.mark.slow
 def test_steps_do_not_multiply(library: Library) -> None:
     """Terms that are rewritten over operands of their own ask for operands that are rewritten so, and these for others."""
     program = genrw.load(ATTENTION, target="host")

@@ -19,6 +19,7 @@ from genrw.codegen.runtime.compilers import run_compiler, translation_unit, wave
 _FLAGS = ("-std=c++17", "-w", "--offload-device-only", "-nogpuinc", "-nogpulib", "-fsyntax-only")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", AMD_TARGETS)
 def test_forms_of_contractions(target: str) -> None:
     """Each form by an instruction of the target, in turn; templates are instantiated, no code is generated."""

@@ -18,6 +18,8 @@ from genrw.codegen.runtime.devices import HostDevice
 from genrw.engine.ir.nodes import Module
 from genrw.program import Program
 
+pytestmark = pytest.mark.few(1)
+
 LENGTHS = (2, 17, 31, 63, 64, 65, 100, 128, 129, 200)
 WIDTHS = (8, 24, 40, 64, 72, 96, 128, 160)
 NUMPY = {"half": np.float16, "bf16": ml_dtypes.bfloat16}

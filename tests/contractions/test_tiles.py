@@ -20,6 +20,8 @@ from together import lower_together, made
 from genrw.codegen.runtime.devices import HostDevice
 from genrw.engine.interpret.matrices import operand_places
 
+pytestmark = pytest.mark.few(1)
+
 WAYS = (
     *(("sm_90", "half"), ("sm_90", "bf16"), ("sm_90", "float")),
     *(("gfx942", "half"), ("gfx90a", "bf16"), ("gfx942", "float")),

@@ -38,6 +38,7 @@ def operators(tmp_path, rule: str, program: str, stage: str = "simplify") -> lis
     return [node.op for module in lowered.modules for node in module.nodes]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "constant",
     [
@@ -218,6 +219,7 @@ def test_why_not_tells_the_other_number(tmp_path, capsys) -> None:
     assert "another number is here: 3.5" in shown
 
 
+@pytest.mark.slow
 def test_rules_with_numbers_are_verified(library: Library) -> None:
     right = "rule right\n  sub(sub(x, 1), 2)\n  => sub(x, 3)\n  contract approximate 0.01\n"
     wrong = "rule wrong\n  sub(sub(x, 1), 2)\n  => sub(x, 1)\n  contract approximate 0.01\n"

@@ -65,6 +65,7 @@ def test_what_an_operator_means_and_costs_follows_from_its_definition(library: L
     assert op.fixed_cost == 11
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("target", ["host", "gfx942"])
 @pytest.mark.parametrize("dtype", ["float", "half"])
 def test_a_defined_operator_runs(tmp_path: Path, target: str, dtype: str) -> None:
@@ -74,6 +75,7 @@ def test_a_defined_operator_runs(tmp_path: Path, target: str, dtype: str) -> Non
     assert execute(["run", str(tmp_path / "p.gen"), "--rules", str(tmp_path), "--check", "--device", "interpret"]) == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["half", "bf16", "float"])
 @pytest.mark.parametrize("result", ["int32", "bool", "T"])
 def test_results_of_halves_may_be_of_any_type(tmp_path: Path, result: str, dtype: str) -> None:
@@ -85,6 +87,7 @@ def test_results_of_halves_may_be_of_any_type(tmp_path: Path, result: str, dtype
         assert execute(["run", str(tmp_path / "p.gen"), "--rules", str(tmp_path), "--check", *options]) == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("narrow", ["half", "bf16"])
 @pytest.mark.parametrize(
     "means", ['convert(x, "{}") * 3', 'sqrt(abs(convert(x, "{}")))', 'x + convert(x, "{}")', 'convert(x, "{}")']
@@ -260,6 +263,7 @@ def test_term_functions_in_imports_and_definitions(library: Library) -> None:
 # ---- what is told
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("text", "message"),
     [

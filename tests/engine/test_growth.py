@@ -16,6 +16,8 @@ from genrw.engine.egraph.stage import EGraphSnapshot, StageEngine
 from genrw.engine.library.library import Library
 from genrw.engine.lowering.pipeline import Pipeline
 
+pytestmark = pytest.mark.few(1)
+
 HOST = "host"
 
 

@@ -158,12 +158,14 @@ def _check_all_stages(text: str, pipeline: Pipeline, target: str = "gfx942", eve
 EXTENTS = (1, 2, 3, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("n", EXTENTS)
 @pytest.mark.parametrize("name", ["softmax", "rows", "pointwise"])
 def test_stages_mean_the_program(name: str, n: int, pipeline: Pipeline) -> None:
     _check_all_stages(_program(name, n), pipeline, every=3, first=n % 3)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("n", [1, 3, 65, 128, 1025])
 @pytest.mark.parametrize("name", ["columns", "middle", "two axes", "strided", "all"])
 def test_other_axes_and_strides(name: str, n: int, pipeline: Pipeline) -> None:
@@ -179,6 +181,7 @@ FOLDED = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("op", "dtype"), FOLDED)
 def test_every_monoid_and_type(op: str, dtype: str, pipeline: Pipeline) -> None:
     _check_all_stages(_program("rows", 100, dtype, op), pipeline, every=8)

@@ -12,6 +12,8 @@ import genrw
 from genrw.engine.interpret.inputs import random_inputs
 from genrw.main import execute
 
+pytestmark = pytest.mark.few(1)
+
 RULES = """
 /// Workgroups so small, and launches so cheap, that small rows are worth two kernels.
 target slow : cdna

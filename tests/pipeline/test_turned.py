@@ -10,6 +10,8 @@ from breadth import spread
 from support import check_every_stage, check_host, check_host_schedules, load, schedules
 from together import compile_together, lower_together
 
+pytestmark = pytest.mark.few(1)
+
 TARGETS = ("gfx942", "gfx1100", "sm_90", "host")
 LAST = (1024, 960, 1000, 130, 129)
 """Elements of rows: of whole vectors, with a tail, and of odd length."""
