@@ -24,6 +24,8 @@ from genrw.codegen.runtime.gpu_runtime import Parameters
 from genrw.codegen.runtime.launch import Built, launch_table
 from genrw.program import Program
 
+pytestmark = pytest.mark.few(1)
+
 ORDERS = (0, 1, 7)
 """Of groups and waves: in turn, and shuffled, where copies arrive as late as they may."""
 BY_WGMMA = {"half": "f16", "bf16": "bf16"}
@@ -126,6 +128,7 @@ TURNS = Product(8, 32, 16, (300,), after=True)
 """More tiles than all units of a GPU have room for."""
 
 
+@pytest.mark.slow
 def test_workgroups_take_turns() -> None:
     program, kernel, case = by_boxes(TURNS, "half", tile=(64, 128, 64))
     assert kernel.groups == 300

@@ -13,6 +13,8 @@ from together import made
 
 from genrw.program import Program
 
+pytestmark = pytest.mark.few(1)
+
 ORDERS = [order for order in permutations(range(3)) if order[-1] != 0]
 """The orders in which the axes of a batch of matrices may lie, batches not last."""
 ODD = {"along the depth": ((0, 1), (1, 0)), "across it": ((1, 0), (0, 1)), "both ways": ((0, 1), (0, 1))}

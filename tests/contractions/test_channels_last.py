@@ -11,6 +11,8 @@ from cases import listed
 from support import check_host, load
 from together import made
 
+pytestmark = pytest.mark.few(1)
+
 TENSORS = {"convolution": "xw", "convolution_backwards_data": "gw", "convolution_backwards_weights": "xg"}
 LENGTHS = {1: {"x": (2, 64, 20, 20), "w": (32, 64, 3, 3), "g": (2, 32, 20, 20)}}
 LENGTHS[64] = {"x": (2, 64, 20, 20), "w": (64, 1, 3, 3), "g": (2, 64, 20, 20)}

@@ -10,6 +10,8 @@ from cases import listed
 from support import check_host, load
 from test_channels_last import convolved
 
+pytestmark = pytest.mark.few(1)
+
 RULES = ("computed_before", "computed_before_its_view", "computed_before_its_pads")
 COMPUTED = {
     "relu({x})": "half",

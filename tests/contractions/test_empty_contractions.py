@@ -155,6 +155,7 @@ def pooling(random: Random, rng: np.random.Generator) -> Drawn:
         return {"x": x}, call, z if mode == "max" else np.sqrt(z) if mode == "lpnorm" else z / counts
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("seed", range(COUNT))
 @pytest.mark.parametrize("draw", [convolution, backwards_weights, backwards_data, pooling])
 def test_nothing_is_made_of_nothing(draw: Callable[[Random, np.random.Generator], Drawn], seed: int) -> None:

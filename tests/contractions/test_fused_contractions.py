@@ -6,6 +6,8 @@ import pytest
 from support import check_every_stage, check_host, load
 from work import at_most
 
+pytestmark = pytest.mark.few(1)
+
 TARGETS = ("gfx942", "gfx1100", "sm_90", "host")
 
 LAYERS = """

@@ -13,6 +13,8 @@ from support import load
 
 from genrw.codegen.runtime.devices import HostDevice
 
+pytestmark = pytest.mark.few(1)
+
 LENGTHS = (2, 31, 64, 65, 100, 128, 200, 257, 320)
 
 

@@ -16,6 +16,8 @@ from support import check_built, check_every_stage, check_host, load
 from together import compile_together
 from together import made as made_of
 
+pytestmark = pytest.mark.few(1)
+
 TARGETS = ("sm_90", "gfx942", "gfx1100")
 TYPES = ("half", "bf16", "float", "int8")
 ORDERS = (0, 1, 7)

@@ -15,6 +15,8 @@ from support import load
 from genrw.codegen.runtime.devices import HostDevice
 from genrw.program import Program
 
+pytestmark = pytest.mark.few(1)
+
 FORMS = {
     "one input": ("a = dot(x, y)\nb = dot(x, w)", "a, b"),
     "three of one input": ("a = dot(x, y)\nb = dot(x, w)\nc = dot(x, u)", "a, b, c"),

@@ -18,6 +18,8 @@ from genrw.authoring.rulesets import load_library
 from genrw.codegen.runtime.devices import HostDevice
 from genrw.engine.library.library import Library
 
+pytestmark = pytest.mark.few(1)
+
 EAGER = """
 /// Units enough, and kernels that begin so soon, that short depths may be split.
 target eager_waves : gfx942
