@@ -81,6 +81,7 @@ def drawn(direction: Drawn, seed: int) -> tuple[Case, Made]:
     return case, Made(load(case.text, "sm_90", schedule=pins))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_drawn_convolutions(monkeypatch: pytest.MonkeyPatch, direction: Drawn) -> None:
     """Some have windows that are boxes; what the engine cannot tell is brought by lanes."""
@@ -117,6 +118,7 @@ def test_chunks_of_which_a_step_has_all_or_none(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_array_equal(got, np.moveaxis(wanted, 1, -1).astype(np.float16))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_every_stage_computes_the_same(monkeypatch: pytest.MonkeyPatch, direction: Drawn) -> None:
     take_only(monkeypatch)
