@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from genrw.engine.egraph.relevance import relevant_rules
 from genrw.engine.fusion.alternatives import PlannedKernel, planned_kernels, rewritten
 from genrw.engine.fusion.graph import PlanCosts
+from genrw.engine.fusion.search import Plan
 from genrw.engine.fusion.stage import Fused
 from genrw.engine.ir.nodes import Module, unshared
 from genrw.engine.ir.structure import nameless_key
@@ -65,6 +66,11 @@ class Lowering(Protocol):
     def rated(self, kernels: Sequence[Module], options: Options) -> list[RatedKernel]: ...
 
 
+def _stored(plan: Plan) -> set[int]:
+    """What kernels store, by identity."""
+    return {id(plan.graph.nodes[i]) for k in plan.order() for i in plan.kernel(k).outputs}
+
+
 @dataclass(frozen=True)
 class _Attempt:
     """What the alternatives `rules` made of the kernel with a key, and the names of the modules that they made it of, one after
@@ -107,14 +113,13 @@ class Alternatives:
             if taken:
                 changed[k] = rewritten(plans[k].plan, planned, others)
                 trace.take_over(tried, [(name, modules[k].name) for attempt in taken for name in attempt.names])
-        for k, fused in zip(changed, self._cut_again(changed, plans, names, options, trace), strict=True):
+        for k, fused in zip(changed, self._cut_again(changed, names, options, trace), strict=True):
             better[k] = fused
         return better
 
     def _cut_again(
         self,
         changed: Mapping[int, tuple[Module, frozenset[int]]],
-        plans: Sequence[Fused],
         names: Iterable[str],
         options: Options,
         trace: Trace,
@@ -123,17 +128,12 @@ class Alternatives:
         where both are predicted to take less time so."""
         modules = [module for module, _ in changed.values()]
         found = self._lowering.cut(modules, names, options, trace)
-        several = [n for n, k in enumerate(changed) if len(plans[k].unit.kernels) > 1]
+        merged = [n for n, (_, values) in enumerate(changed.values()) if not values <= _stored(found[n].plan)]
         apart = frozenset[int]().union(*(values for _, values in changed.values()))
-        alone = self._lowering.cut([modules[n] for n in several], names, options, trace, apart)
-        differ = [
-            (n, fused)
-            for n, fused in zip(several, alone, strict=True)
-            if [*map(nameless_key, fused.unit.kernels)] != [*map(nameless_key, found[n].unit.kernels)]
-        ]
-        compared = [fused.unit.kernels for n, other in differ for fused in (found[n], other)]
+        alone = self._lowering.cut([modules[n] for n in merged], names, options, trace, apart)
+        compared = [fused.unit.kernels for n, other in zip(merged, alone, strict=True) for fused in (found[n], other)]
         times = self._predicted(compared, options)
-        for (n, fused), together, by_itself in zip(differ, times[::2], times[1::2], strict=True):
+        for n, fused, together, by_itself in zip(merged, alone, times[::2], times[1::2], strict=True):
             if by_itself < together:
                 found[n] = fused
         return found

@@ -8,7 +8,7 @@ from math import prod
 
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.library.library import Library
-from genrw.engine.programs.operands import stored
+from genrw.engine.programs.orders import stored
 from genrw.engine.programs.signature import written_parameters
 from genrw.engine.programs.space import with_space
 from genrw.grammar import gen_tree as tree

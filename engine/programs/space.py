@@ -25,18 +25,10 @@ from genrw.engine.language.shapes import broadcast_lens
 from genrw.engine.library.library import Library
 from genrw.engine.library.monoids import accumulate_type, combining, field_types
 from genrw.engine.programs.graph_facts import GraphFacts
-from genrw.engine.programs.operands import (
-    Layout,
-    apart_in,
-    itemsize,
-    laid_out,
-    nearest,
-    operands_of,
-    order_of_axes,
-    read_beneath,
-    scattering,
-    stored,
-)
+from genrw.engine.programs.itemsizes import itemsize
+from genrw.engine.programs.operands import apart_in, nearest, operands_of
+from genrw.engine.programs.orders import Layout, laid_out, order_of_axes, scattering, stored
+from genrw.engine.programs.reads import read_beneath
 from genrw.engine.programs.views import layout_in_memory, run_in_memory
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.rw_tree import MonoidDecl

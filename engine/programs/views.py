@@ -8,7 +8,7 @@ from math import gcd
 from genrw.engine.ir.nodes import Node
 from genrw.engine.language.layouts import merged, pieces_of
 from genrw.engine.library.library import Library
-from genrw.engine.programs.operands import Layout
+from genrw.engine.programs.orders import Layout
 
 _Pieces = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
 """The lengths and strides along each axis."""
