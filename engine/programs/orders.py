@@ -14,10 +14,10 @@ Layout = tuple[tuple[int, ...], tuple[int, ...]]
 
 def scattering(module: Module, library: Library) -> list[Node]:
     """The operators that move elements so that neighbours in the result lie apart in the operand."""
-    return [node for node in module.nodes if scatters(node, library)]
+    return [node for node in module.nodes if _scatters(node, library)]
 
 
-def scatters(node: Node, library: Library) -> bool:
+def _scatters(node: Node, library: Library) -> bool:
     operator = library.operator(node.op)
     if operator.role != "index_map" or "scattered" not in operator.decl.role_parts:
         return False

@@ -11,7 +11,7 @@ from typing import Any
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.language.layouts import merged, pieces_of
 from genrw.engine.library.library import Library
-from genrw.engine.programs.orders import Layout, named_axes, order_of_axes, places_of, scatters
+from genrw.engine.programs.orders import Layout, named_axes, order_of_axes, places_of
 
 _LEAST_PART = 8
 """Parameters count of which there is at least an eighth of what is made of them: parts of concatenations, and what is padded by more
@@ -92,7 +92,6 @@ def _moved(node: Node, operand: Node, reads: Reads, library: Library) -> Reads:
     order = order_of_axes(node, library)
     through = _together_through(node, operand, order, library)
     run, places = _run_through(node, operand, order, library), places_of(node, library)
-    scattered = order if order is not None and scatters(node, library) else None
     in_order = "in_order" in library.operator(node.op).decl.role_parts
     return {
         (parameter, last if in_order else id(node)): replace(
@@ -101,7 +100,7 @@ def _moved(node: Node, operand: Node, reads: Reads, library: Library) -> Reads:
             run=min(read.run, run),
             elements=min(read.elements, node.type.elements),
             places=max(read.places, places),
-            moved=_moved_again(node, operand, read.moved, library) or read.moved if read.moved else scattered,
+            moved=_moved_again(node, operand, read.moved, library) or read.moved if read.moved else order,
             **_told_apart(node, operand, read, library),
         )
         for (parameter, last), read in reads.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -122,3 +123,76 @@ def test_spaces_without_elements_have_schedules(target: str, lens: tuple[int, ..
     shape = ", ".join(map(str, lens))
     text = f"x = @param:x -> half{{{shape}}}\nt = transpose[permutation={{2, 0, 1}}](x)\ny = reduce_sum[axes={{{axis}}}](t)\n@return(y)\n"
     assert load(text, target=target).kernels()
+
+
+def _moved(seed: int) -> str:
+    """A parameter that is transposed, and padded, cut, turned around and transposed again, in an order drawn by a seed."""
+    rng = Random(seed)
+    lens = [rng.choice([4, 6, 8]) for _ in range(3)]
+    lines = [f"x = @param:x -> float{_listed(lens)}", "y0 = relu(x)"]
+    for k, kind in enumerate(["transpose", *rng.choices(["pad", "slice", "reverse", "transpose", "relu"], k=3)]):
+        if kind == "transpose":
+            order = rng.sample(range(3), 3)
+            lens, term = [lens[d] for d in order], f"transpose[permutation={_listed(order)}]"
+        elif kind == "pad":
+            pads = [rng.choice([0, 1, 2]) for _ in range(6)]
+            lens, term = (
+                [n + pads[d] + pads[d + 3] for d, n in enumerate(lens)],
+                f"pad[pads={_listed(pads)}, value=-5.0]",
+            )
+        elif kind == "slice":
+            d = rng.randrange(3)
+            term = f"slice[axes={{{d}}}, starts={{1}}, ends={{{lens[d]}}}]"
+            lens[d] -= 1
+        else:
+            term = "relu" if kind == "relu" and k == 0 else "reverse[axes={1}]"
+        lines.append(f"y{k + 1} = {term}(y{k})")
+    return "\n".join([*lines, f"@return(y{k + 1})", ""])
+
+
+def _listed(numbers: list[int]) -> str:
+    return "{" + ", ".join(map(str, numbers)) + "}"
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_neighbours_along_a_row_lie_as_far_apart_as_is_said(seed: int) -> None:
+    program = load(_moved(seed), target="sm_90")
+    (module,) = program.modules
+    (x,) = module.parameters
+    inputs = {"x": np.arange(x.type.elements, dtype=np.float32).reshape(x.type.lens)}
+    (found,) = interpret(module, program.library, program.context(module), inputs).values()
+    places = np.asarray(found)
+    apart = np.abs(np.diff(places, axis=-1))[(places[..., 1:] >= 0) & (places[..., :-1] >= 0)]
+    space = space_record(with_space(module, program.library), program.library)
+    assert set(apart.tolist()) == {_read(space)["step_by_row"]}
+
+
+def test_each_move_of_a_parameter_takes_its_own_part() -> None:
+    text = """
+        x = @param:x -> float{64, 3, 256}
+        a = slice[axes={1}, starts={0}, ends={1}](x)
+        b = slice[axes={1}, starts={1}, ends={2}](x)
+        c = add(a, b)
+        @return(c)"""
+    program = load(text, target="sm_90")
+    space = space_record(with_space(program.modules[0], program.library), program.library)
+    assert [o["elements"] for o in space["operands"] if not o["is_stored"]] == [64 * 256, 64 * 256]
+
+
+@pytest.mark.parametrize(
+    ("term", "digits"),
+    [
+        ("relu(x)", 1),
+        ("pad[pads={1, 0, 0, 0, 0, 0, 0, 0}](x)", 2),
+        ("pad[pads={0, 1, 0, 0, 0, 0, 0, 0}](x)", 3),
+        ("pad[pads={0, 1, 0, 2, 0, 0, 0, 1}](x)", 4),
+        ("slice[axes={0}, starts={1}, ends={4}](x)", 2),
+        ("reverse[axes={3}](x)", 2),
+        ("concat[axis=2](x, x)", 3),
+        ("transpose[permutation={0, 1, 3, 2}](x)", 3),
+        ("reshape[dims={24, 56}](x)", 1),
+    ],
+)
+def test_digits_are_those_that_moves_tell_apart(term: str, digits: int) -> None:
+    _, _, space = _space("float{4, 6, 7, 8}", term)
+    assert _read(space)["digits"] == digits
