@@ -1,4 +1,4 @@
-"""Folds of few elements, written out where their results lie in another order."""
+"""Folds of few elements, written out where their results lie in another order, or where one kernel then does what two did."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support import check_host, load
 
 TEXT = """
 x = @param:x -> {dtype}{{{lens}}}
-m = reduce_{op}[axes={{{axis}}}](x)
+m = {fold}(x)
 e = exp(m)
 y = transpose[permutation={{2, 1, 0}}](e)
 @return(y)
@@ -20,25 +20,61 @@ y = transpose[permutation={{2, 1, 0}}](e)
 def folded(dtype: str, op: str, count: int, axis: int) -> str:
     lens = [33, 5, 40]
     lens[axis] = count
-    text = TEXT.format(dtype=dtype, op=op, axis=axis, lens=", ".join(map(str, lens)))
-    return text if dtype in ("float", "half") else text.replace("e = exp(m)", "e = abs(m)")
+    fold = f"{op}[axis={axis}]" if op.startswith("arg") else f"reduce_{op}[axes={{{axis}}}]"
+    text = TEXT.format(dtype=dtype, fold=fold, lens=", ".join(map(str, lens)))
+    return text if dtype in ("float", "half") and not op.startswith("arg") else text.replace("exp(m)", "abs(m)")
 
 
-@pytest.mark.parametrize(("op", "count"), [*product(("sum", "prod", "max", "min", "mean"), (2, 3, 4))])
+def is_written_out(text: str) -> bool:
+    modules = load(text, "sm_90").lower("fuse").modules
+    return not any(node.op.startswith(("reduce", "written")) for module in modules for node in module.nodes)
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize(
+    ("op", "count"), [*product(("sum", "prod", "max", "min", "mean", "argmax", "argmin"), (2, 3, 7, 16))]
+)
 def test_folds_that_are_written_out_are_right(op: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    take_only(monkeypatch, "_add", "_mul", "_max", "_min")
+    take_only(monkeypatch, "write_out", "write_out_finished")
     for dtype, axis in (("half", 0), ("float", 1), ("int32", 2), ("uint8", 1)):
         text = folded(dtype, op, count, axis)
-        (module,) = load(text, "sm_90").lower("fuse").modules
-        assert not any(node.op.startswith("reduce") for node in module.nodes)
+        assert is_written_out(text)
         check_host(text, "sm_90")
 
 
-@pytest.mark.parametrize(("dtype", "op", "count"), [("float", "argmax", 3), ("float", "max", 5), ("bool", "max", 2)])
+@pytest.mark.parametrize("op", ["max", "sum", "mean"])
+def test_folds_along_several_axes_are_written_out_in_their_order(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    take_only(monkeypatch, "write_out", "write_out_finished")
+    text = f"x = @param:x -> float{{3, 33, 4, 7}}\nm = reduce_{op}[axes={{0, 2}}](x)\ny = neg(m)\n@return(y)\n"
+    assert is_written_out(text)
+    check_host(text, "sm_90")
+
+
+@pytest.mark.parametrize(("dtype", "op", "count"), [("float", "argmax", 17), ("float", "max", 20), ("bool", "max", 2)])
 def test_others_stay_folds(dtype: str, op: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    take_only(monkeypatch, "_max", "_add")
+    take_only(monkeypatch, "write_out", "write_out_finished")
     text = f"x = @param:x -> {dtype}{{33, {count}, 40}}\nm = reduce_{op}[axes={{1}}](x)\n@return(m)\n"
-    if op == "argmax":
-        text = text.replace("reduce_argmax[axes={1}]", "argmax[axis=1]")
-    (module,) = load(text, "sm_90").lower("fuse").modules
-    assert any(node.op.startswith("reduce") for node in module.nodes)
+    assert not is_written_out(text.replace("reduce_argmax[axes={1}]", "argmax[axis=1]"))
+
+
+def test_a_fold_of_what_few_fold_to_is_one_kernel_with_it() -> None:
+    text = """
+        x = @param:x -> half{3, 5505024}
+        a = argmax[axis=0](x)
+        s = reduce_sum[axes={1}](a)
+        @return(s)"""
+    first, *_ = load(text, "sm_90").lower("schedule").units[0].kernels
+    assert {parameter.name for parameter in first.parameters} == {"x"}
+    assert first.axes
+
+
+def test_what_is_written_out_stays_by_itself_where_that_takes_less_time() -> None:
+    """Seven columns each lie apart in the order of the sum's rows: a kernel for both would ask for a line for each element."""
+    text = """
+        x = @param:x -> float{128, 19136, 7}, {1, 952, 136}
+        m = reduce_mean[axes={2}](x)
+        s = reduce_mean[axes={0, 1, 2}](m)
+        y = sub(m, s)
+        @return(y)"""
+    first, *_ = load(text, "sm_90").lower("schedule").units[0].kernels
+    assert first.axes == ()
