@@ -79,6 +79,18 @@ class KernelBody:
         return found
 
     @cached_property
+    def repeated(self) -> list[int]:
+        """The values that the kernel makes at several places and could load instead, those first that it makes at the most, and of these
+        that of which most is made beneath."""
+        graph, outputs = self.graph, self.kernel.outputs
+        found = {
+            i: count
+            for i, count in self.values.items()
+            if count > 1 and not (graph.held[i] or graph.free[i] or i in outputs)
+        }
+        return sorted(found, key=lambda i: (-found[i], -i))
+
+    @cached_property
     def loads(self) -> dict[int, None]:
         """The tensors that the kernel reads."""
         return dict.fromkeys(i for i, _ in self.loaded if not self.graph.free[i])

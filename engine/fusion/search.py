@@ -251,7 +251,9 @@ class _Cut:
         while True:
             body = body_of(self.graph, kernel, {*self.stored, *needed} if needed else self.stored)
             new = [n for n, _ in body.missing if n not in needed and n not in kernel.outputs]
-            if not new or any(self.graph.held[n] for n in new):
+            if any(self.graph.held[n] for n in new):
+                new = [n for n in body.repeated[:1] if n not in needed]
+            if not new:
                 return body, list(needed)
             needed.update(dict.fromkeys(new))
 

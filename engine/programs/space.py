@@ -230,7 +230,7 @@ def space_record(module: Module, library: Library) -> Members:
 
     @cache
     def tiling() -> Tiling:
-        found = _tiling(module, lens, library) if not axes else None
+        found = _tiling(module, lens, library) if not axes and prod(lens) > 1 else None
         return found or Tiling((prod(lens), 1, 1, 1), 0, 0, 0)
 
     @cache

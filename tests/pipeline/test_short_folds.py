@@ -57,6 +57,24 @@ def test_others_stay_folds(dtype: str, op: str, count: int, monkeypatch: pytest.
     assert not is_written_out(text.replace("reduce_argmax[axes={1}]", "argmax[axis=1]"))
 
 
+NESTED = [
+    ("half{16, 7}", "reduce_sum[axes={1}]", "argmin[axis=0]"),
+    ("int8{16, 5, 12}", "argmin[axis=0]", "argmax[axis=2]"),
+    ("float{7, 16}", "reduce_prod[axes={1}]", "reduce_mean[axes={0}]"),
+]
+
+
+@pytest.mark.parametrize(("declared", "inner", "outer"), NESTED)
+def test_folds_of_folds_are_written_out_as_far_as_a_kernel_goes(
+    declared: str, inner: str, outer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More values than a kernel makes: what it makes again and again is stored before."""
+    take_only(monkeypatch, "write_out", "write_out_finished")
+    text = f"x = @param:x -> {declared}\na = neg(x)\nr = {inner}(a)\ny = {outer}(r)\n@return(y)\n"
+    assert is_written_out(text)
+    check_host(text, "sm_90")
+
+
 def test_a_fold_of_what_few_fold_to_is_one_kernel_with_it() -> None:
     text = """
         x = @param:x -> half{3, 5505024}
