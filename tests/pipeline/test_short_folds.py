@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from random import Random
 
 import pytest
 from alternatives_taken import take_only
@@ -73,6 +74,47 @@ def test_folds_of_folds_are_written_out_as_far_as_a_kernel_goes(
     text = f"x = @param:x -> {declared}\na = neg(x)\nr = {inner}(a)\ny = {outer}(r)\n@return(y)\n"
     assert is_written_out(text)
     check_host(text, "sm_90")
+
+
+def _listed(numbers: list[int]) -> str:
+    return "{" + ", ".join(map(str, numbers)) + "}"
+
+
+def drawn(seed: int) -> str:
+    """One or two folds, of what may be turned and computed before, with moves behind them."""
+    rng = Random(f"few/{seed}")
+    rank, dtype = (
+        rng.choice((2, 3, 4)),
+        rng.choice(("float", "half", "bf16", "double", "int8", "uint8", "int32", "int64")),
+    )
+    lens = [rng.choice((1, 2, 3, 4, 5, 7, 9, 16, 20)) for _ in range(rank)]
+    lines, order = [f"x = @param:x -> {dtype}{_listed(lens)}"], rng.sample(range(rank), rank)
+    lens = [lens[d] for d in order]
+    lines += [f"t = transpose[permutation={_listed(order)}](x)", f"b = @param:b -> {dtype}{_listed(lens)}"]
+    lines.append(f"v = {rng.choice(('add', 'mul', 'max'))}(t, b)")
+    for k in range(rng.choice((1, 2))):
+        op, axes = (
+            rng.choice(("argmax", "argmin", "sum", "max", "min", "prod", "mean")),
+            rng.sample(range(rank), rng.choice((1, 1, 2))),
+        )
+        axes = sorted(axes[:1] if op.startswith("arg") else axes)
+        lens = [1 if d in axes else n for d, n in enumerate(lens)]
+        fold = f"{op}[axis={axes[0]}]" if op.startswith("arg") else f"reduce_{op}[axes={_listed(axes)}]"
+        last = "v" if k == 0 else f"w{k - 1}"
+        pads = [rng.choice((0, 0, 1)) for _ in range(2 * rank)]
+        lines.append(f"r{k} = {fold}({last})")
+        lines.append(
+            f"w{k} = " + rng.choice((f"abs(r{k})", f"reverse[axes={{0}}](r{k})", f"pad[pads={_listed(pads)}](r{k})"))
+        )
+        lens = [n + pads[d] + pads[d + rank] for d, n in enumerate(lens)] if "pad[" in lines[-1] else lens
+    return "\n".join([*lines, f"@return(w{k})", ""])
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("seed", range(24))
+def test_drawn_folds_are_right_if_all_are_written_out(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    take_only(monkeypatch, "write_out", "write_out_finished")
+    check_host(drawn(seed), "sm_90")
 
 
 def test_a_fold_of_what_few_fold_to_is_one_kernel_with_it() -> None:
