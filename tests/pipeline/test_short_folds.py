@@ -33,7 +33,7 @@ def is_written_out(text: str) -> bool:
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize(
-    ("op", "count"), [*product(("sum", "prod", "max", "min", "mean", "argmax", "argmin"), (2, 3, 7, 16))]
+    ("op", "count"), [*product(("sum", "prod", "max", "min", "mean", "argmax", "argmin"), (2, 3, 7, 8))]
 )
 def test_folds_that_are_written_out_are_right(op: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     take_only(monkeypatch, "write_out", "write_out_finished")
@@ -46,12 +46,12 @@ def test_folds_that_are_written_out_are_right(op: str, count: int, monkeypatch: 
 @pytest.mark.parametrize("op", ["max", "sum", "mean"])
 def test_folds_along_several_axes_are_written_out_in_their_order(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     take_only(monkeypatch, "write_out", "write_out_finished")
-    text = f"x = @param:x -> float{{3, 33, 4, 7}}\nm = reduce_{op}[axes={{0, 2}}](x)\ny = neg(m)\n@return(y)\n"
+    text = f"x = @param:x -> float{{2, 33, 4, 7}}\nm = reduce_{op}[axes={{0, 2}}](x)\ny = neg(m)\n@return(y)\n"
     assert is_written_out(text)
     check_host(text, "sm_90")
 
 
-@pytest.mark.parametrize(("dtype", "op", "count"), [("float", "argmax", 17), ("float", "max", 20), ("bool", "max", 2)])
+@pytest.mark.parametrize(("dtype", "op", "count"), [("float", "argmax", 9), ("float", "max", 9), ("bool", "max", 2)])
 def test_others_stay_folds(dtype: str, op: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     take_only(monkeypatch, "write_out", "write_out_finished")
     text = f"x = @param:x -> {dtype}{{33, {count}, 40}}\nm = reduce_{op}[axes={{1}}](x)\n@return(m)\n"
@@ -59,9 +59,9 @@ def test_others_stay_folds(dtype: str, op: str, count: int, monkeypatch: pytest.
 
 
 NESTED = [
-    ("half{16, 7}", "reduce_sum[axes={1}]", "argmin[axis=0]"),
-    ("int8{16, 5, 12}", "argmin[axis=0]", "argmax[axis=2]"),
-    ("float{7, 16}", "reduce_prod[axes={1}]", "reduce_mean[axes={0}]"),
+    ("half{8, 8, 8}", "reduce_sum[axes={1}]", "argmin[axis=0]"),
+    ("int8{8, 5, 8}", "argmin[axis=0]", "argmax[axis=2]"),
+    ("float{7, 8}", "reduce_prod[axes={1}]", "reduce_mean[axes={0}]"),
 ]
 
 
@@ -87,7 +87,7 @@ def drawn(seed: int) -> str:
         rng.choice((2, 3, 4)),
         rng.choice(("float", "half", "bf16", "double", "int8", "uint8", "int32", "int64")),
     )
-    lens = [rng.choice((1, 2, 3, 4, 5, 7, 9, 16, 20)) for _ in range(rank)]
+    lens = [rng.choice((1, 2, 3, 4, 5, 7, 8, 9)) for _ in range(rank)]
     lines, order = [f"x = @param:x -> {dtype}{_listed(lens)}"], rng.sample(range(rank), rank)
     lens = [lens[d] for d in order]
     lines += [f"t = transpose[permutation={_listed(order)}](x)", f"b = @param:b -> {dtype}{_listed(lens)}"]

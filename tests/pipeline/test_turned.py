@@ -145,9 +145,10 @@ def test_rows_of_two_operands_are_folded_as_one_of_them_lies(computed: str) -> N
 @pytest.mark.parametrize("computed", ["add(t, y)", "sub(y, t)"])
 @pytest.mark.parametrize("folded", ["reduce_min[axes={0, 1, 3}]", "reduce_sum[axes={2}]", "argmax[axis=3]"])
 def test_what_is_folded_so_is_right(computed: str, folded: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of operands that are small, too."""
+    """Of operands that are small, too; positions along bytes are folded in a wider type, to which the sum is converted first."""
     take_only(monkeypatch, "rows_as_the_first_lies", "rows_as_the_second_lies")
     text = PAIRS.format(lens="5, 16, 96, 72", others="96, 16, 72, 5", computed=computed, folded=folded)
+    text = text.replace("int8", "int32") if folded.startswith("argmax") else text
     assert "t" not in [node.name for module in load(text, "sm_90").lower("fuse").modules for node in module.nodes]
     check_host(text, "sm_90")
 
