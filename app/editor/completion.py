@@ -13,6 +13,7 @@ from genrw.engine.ir.types import TYPE_MEMBERS
 from genrw.engine.language.builtins import FUNCTIONS
 from genrw.engine.library.context import CONTEXT_NAMES
 from genrw.engine.library.library import ROLES, Library
+from genrw.engine.programs.graph_facts import GRAPH_FACTS
 from genrw.grammar.rw_cut import CLAUSES, DECLARATIONS
 
 OPERATOR, ATTRIBUTE, WORD, FUNCTION, VALUE, TYPE = "operator", "attribute", "keyword", "function", "value", "type"
@@ -20,7 +21,7 @@ _IN_BRACKETS = re.compile(r"([A-Za-z_]\w*(?:\{\w*\}\w*)?)\[[^][\n]*$")
 _MEMBER = re.compile(r"([A-Za-z_]\w*)\.\w*$")
 _CLAUSES = tuple(dict.fromkeys(" ".join((*CLAUSES.values(), "gives where prec")).split()))
 _OF_EXAMPLE = re.compile(r"^\s*(?:example|counterexample|context(?:\s+\w+)?)\s*\[(?:[^][]|\[[^][]*\])*$")
-_FACTS = ("lo", "hi", "pow2", "depth", "uses", "fold", "order", "varies", "ways")
+_FACTS = ("lo", "hi", "pow2", *GRAPH_FACTS)
 
 
 @dataclass(frozen=True)

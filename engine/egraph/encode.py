@@ -28,12 +28,13 @@ from genrw.engine.library.library import Library, Operator, family_affixes
 from genrw.engine.library.rewriting import copied_from, taken_over
 from genrw.engine.library.variants import Variant, leaves, rest_places
 from genrw.engine.library.variants import nodes as pattern_nodes
+from genrw.engine.programs.graph_facts import GRAPH_FACTS
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.expr_tree import Const, Expr, Name
 from genrw.grammar.rw_tree import NumberPattern, OpPattern, Pattern, VarPattern
 from genrw.grammar.source import Span
 
-FACTS = ("lo", "hi", "pow2", "size", "depth", "uses", "fold", "order", "varies", "ways")
+FACTS = ("lo", "hi", "pow2", "size", *GRAPH_FACTS)
 TYPE = "ty"
 """The fact that holds the number of a class's type."""
 ACTIVE, FIRED = "active", "fired"

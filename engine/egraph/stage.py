@@ -39,7 +39,7 @@ from genrw.engine.ir.interner import CONTEXT_SHIFT, Interner
 from genrw.engine.ir.nodes import Module
 from genrw.engine.library.arities import NARROW, program_arities, term_arities
 from genrw.engine.library.library import Library
-from genrw.engine.programs.graph_facts import GraphFacts
+from genrw.engine.programs.graph_facts import GRAPH_FACTS, GraphFacts
 from genrw.grammar.diagnostics import GenrwError, error
 from genrw.grammar.rw_tree import RuleDecl
 from genrw.grammar.source import NOWHERE
@@ -61,7 +61,7 @@ _TIMES_LONGER = 4
 """What has not settled without a rule in so many times as many rounds as with all rules is taken never to settle."""
 _SECONDS_FOR_SUSPECTS = 10.0
 _ALL: Mapping[int, str] = {}
-_LOADED_FACTS = ("ty", "depth", "uses", "fold", "order", "varies", "ways")
+_LOADED_FACTS = ("ty", *GRAPH_FACTS)
 """What is known of each node of a program, in the order of the columns of its row."""
 _MERGES = {
     **{"ty": "min", "depth": "min", "uses": "max", "fold": "min", "order": "min", "varies": "min", "ways": "max"},

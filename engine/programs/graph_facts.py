@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.library.library import Library
@@ -40,6 +40,10 @@ class GraphFacts:
             for operand in node.operands:
                 uses[id(operand)] = uses.get(id(operand), 0) + 1
         return cls(depth, uses, fold, order, varies, _ways(module, library))
+
+
+GRAPH_FACTS = tuple(field.name for field in fields(GraphFacts))
+"""The names of these facts."""
 
 
 def _varies(node: Node, library: Library, known: Mapping[int, int]) -> int:

@@ -100,22 +100,21 @@ def _moved(node: Node, operand: Node, reads: Reads, library: Library) -> Reads:
             run=min(read.run, run),
             elements=min(read.elements, node.type.elements),
             places=max(read.places, places),
-            moved=_moved_again(node, operand, read.moved, library) or read.moved if read.moved else order,
-            **_told_apart(node, operand, read, library),
+            moved=_moved_again(node, operand, read.moved, library) if read.moved else order,
+            **_told_apart(node, operand, read, order, library),
         )
         for (parameter, last), read in reads.items()
     }
 
 
-def _told_apart(node: Node, operand: Node, read: Read, library: Library) -> dict[str, Any]:
+def _told_apart(node: Node, operand: Node, read: Read, order: Layout | None, library: Library) -> dict[str, Any]:
     """The digits of an element's number that an operator tells apart: those of axes that it names, orders, or makes longer or shorter,
     and of those between them together."""
     made, lens = node.type.lens, operand.type.lens
     if "in_order" in library.operator(node.op).decl.role_parts or len(made) != len(lens):
         return {"digits": digits_of(read, lens), "cuts": frozenset()}
-    layout = order_of_axes(node, library)
-    if layout is not None:
-        return {"digits": digits_of(read, lens) + len(merged(*layout)) - 1, "cuts": frozenset()}
+    if order is not None:
+        return {"digits": digits_of(read, lens) + len(merged(*order)) - 1, "cuts": frozenset()}
     changed = {d for d, (before, after) in enumerate(zip(lens, made, strict=True)) if before != after}
     changed |= named_axes(node, library)
     return {"cuts": read.cuts | changed | {d + 1 for d in changed}}
@@ -127,15 +126,15 @@ def digits_of(read: Read, lens: Sequence[int]) -> int:
     return read.digits - 1 + max(1, sum(prod(lens[a:b]) > 1 for a, b in pairwise(bounds)))
 
 
-def _moved_again(node: Node, operand: Node, layout: Layout, library: Library) -> Layout | None:
+def _moved_again(node: Node, operand: Node, layout: Layout, library: Library) -> Layout:
     """Where elements lie that an operator moves of an operand with a layout: those of each axis that keeps its place, as far apart as
-    before. None where its axes are not the operand's."""
+    before. The same layout where its axes are not the operand's."""
     parts = library.operator(node.op).decl.role_parts
     if "in_order" in parts:
         return layout
     pieces = pieces_of(*layout, operand.type.lens)
     if len(pieces) != len(node.type.lens) or (len(parts) == 2 and "scattered" in parts):
-        return None
+        return layout
     order = node.attribute(parts[2]) if "scattered" in parts else range(len(pieces))
     moved = [
         (lens, strides) if prod(lens) == n else ((n,), strides[-1:])

@@ -9,7 +9,7 @@ from genrw.engine.egraph.operator_facts import RANGE_FACTS, fact_expression
 from genrw.engine.ir.nodes import Module, Node
 from genrw.engine.library.infer import environment
 from genrw.engine.library.library import Library
-from genrw.engine.programs.graph_facts import GraphFacts
+from genrw.engine.programs.graph_facts import GRAPH_FACTS, GraphFacts
 from genrw.grammar.diagnostics import GenrwError
 
 _ZERO_POW2 = 1 << 30
@@ -24,7 +24,7 @@ class Facts:
     ) -> None:
         self.library, self.context, self.given = library, context, given
         graph = GraphFacts.of(Module("term", root, ()), library)
-        self._graph = {name: getattr(graph, name) for name in ("depth", "uses", "fold", "order", "varies", "ways")}
+        self._graph = {name: getattr(graph, name) for name in GRAPH_FACTS}
         self._known: dict[tuple[int, str], int] = {}
         self._number = library.boundary("number").name
 
