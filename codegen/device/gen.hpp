@@ -2207,7 +2207,7 @@ GEN_DEVICE array<T, N> copies(T value)
     return result;
 }
 
-#if !GEN_HOST
+#if GEN_NVIDIA
 // The words that so many bytes are made of, and those of N elements: masked one by one, elements of less than a register would take an
 // instruction each.
 GEN_DEVICE constexpr int word_bytes(int bytes) { return bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1; }
@@ -2231,9 +2231,10 @@ GEN_DEVICE void from_words(T* to, const words_of<N, T>& words)
     GEN_UNROLL
     for (int i = 0; i < N; i++) to[i] = chunk.items[i];
 }
+#endif
 
-// N elements from p[place] on if `ok`, else `fill`, without a branch, so that all loads of a share are under way before the first is
-// waited for: in place of what is masked the first element of the memory is read, which is there if any is.
+// N elements from p[place] on if `ok`, else `fill`. On a GPU without a branch, so that all loads of a share are under way before the
+// first is waited for: in place of what is masked the first element of the memory is read, which is there if any is.
 template <int N, class T, class I>
 GEN_DEVICE void read_vector_or(T* to, bool ok, const T* p, I place, T fill)
 {
@@ -2242,25 +2243,11 @@ GEN_DEVICE void read_vector_or(T* to, bool ok, const T* p, I place, T fill)
     read_vector<N>(values.items, element_at(p, ok ? place : I{0}));
     GEN_UNROLL
     for (int i = 0; i < N; i++) to[i] = choose(ok, values[i], fill);
-#else
+#elif GEN_NVIDIA
     words_of<N, T> read = *reinterpret_cast<const words_of<N, T>*>(element_at(p, ok ? place : I{0}));
     const words_of<N, T> other = copies_in_words<N>(fill);
     GEN_UNROLL
     for (int i = 0; i < sizeof(read) / sizeof(read.items[0]); i++) read.items[i] = ok ? read.items[i] : other.items[i];
-    from_words<N>(to, read);
-#endif
-}
-#endif
-
-// The same behind a branch, where the target has them.
-template <int N, class T, class I>
-GEN_DEVICE void read_vector_if(T* to, bool ok, const T* p, I place, T fill)
-{
-#if GEN_AMD
-    read_vector_or<N>(to, ok, p, place, fill);
-#elif GEN_NVIDIA
-    words_of<N, T> read = copies_in_words<N>(fill);
-    if (ok) read = *reinterpret_cast<const words_of<N, T>*>(element_at(p, place));
     from_words<N>(to, read);
 #else
     for (int i = 0; i < N; i++) to[i] = fill;
@@ -2268,6 +2255,19 @@ GEN_DEVICE void read_vector_if(T* to, bool ok, const T* p, I place, T fill)
         keep_branch<N>();
         read_vector<N>(to, element_at(p, place));
     }
+#endif
+}
+
+// The same behind a branch where that costs nothing.
+template <int N, class T, class I>
+GEN_DEVICE void read_vector_if(T* to, bool ok, const T* p, I place, T fill)
+{
+#if GEN_NVIDIA
+    words_of<N, T> read = copies_in_words<N>(fill);
+    if (ok) read = *reinterpret_cast<const words_of<N, T>*>(element_at(p, place));
+    from_words<N>(to, read);
+#else
+    read_vector_or<N>(to, ok, p, place, fill);
 #endif
 }
 
@@ -2506,11 +2506,7 @@ GEN_DEVICE array<T, Size> chunks_load(const T* p, const P& at, const B& ok, deta
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++) {
         T* const to = result.items + chunk * Vector;
-#if GEN_HOST
-        detail::read_vector_if<Vector>(to, detail::of_chunk(ok, chunk), p, detail::of_chunk(at, chunk), T(fill));
-#else
         detail::read_vector_or<Vector>(to, detail::of_chunk(ok, chunk), p, detail::of_chunk(at, chunk), T(fill));
-#endif
     }
     return result;
 }
