@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
-# numpy reads this when it is imported. Its threads wait for the next product at full speed, for longer than tests compute.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 import gc
+import os
 import re
 from collections import Counter
 from pathlib import Path

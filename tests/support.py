@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import prod
@@ -66,6 +66,11 @@ def check_last_stage(text: str, target: str = WAVE64, seed: int = 0, **options: 
     problems = differences(lowered, lowered.run(inputs, "interpret"), want)
     assert not problems, f"{problems}\n{lowered}"
     return lowered
+
+
+def listed(numbers: Iterable[object]) -> str:
+    """Numbers as programs list them."""
+    return "{" + ", ".join(map(str, numbers)) + "}"
 
 
 def check_host(text: str, target: str, seed: int = 0, orders: tuple[int, ...] = (0, 1), **options: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import references
+from support import listed
 
 EXTENTS = (1, 2, 3, 7, 15, 16, 17, 31, 32, 33, 63, 64, 65)
 TYPES = ("float", "half", "bf16", "double", "int8", "int32")
@@ -61,10 +62,6 @@ def whole(rng: np.random.Generator, dtype: str, lens: tuple[int, ...]) -> Values
     """Small whole numbers."""
     low = 0 if dtype.startswith("u") else -3
     return rng.integers(low, 4, lens).astype(_NUMPY[dtype])
-
-
-def listed(numbers: Any) -> str:
-    return "{" + ", ".join(map(str, numbers)) + "}"
 
 
 def program(operands: dict[str, tuple[str, Values]], call: str) -> str:

@@ -6,8 +6,7 @@ from itertools import permutations, product
 from typing import Any
 
 import pytest
-from cases import listed
-from support import check_host, load
+from support import check_host, listed, load
 from tiled_cases import tiled_schedules
 from together import made
 

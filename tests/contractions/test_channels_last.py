@@ -7,8 +7,7 @@ from itertools import product
 
 import pytest
 from alternatives_taken import take_only
-from cases import listed
-from support import check_host, load
+from support import check_host, listed, load
 from together import made
 
 pytestmark = pytest.mark.few(1)

@@ -6,8 +6,7 @@ from random import Random
 
 import pytest
 from alternatives_taken import take_only
-from cases import listed
-from support import check_host, load
+from support import check_host, listed, load
 from test_channels_last import convolved
 
 pytestmark = pytest.mark.few(1)

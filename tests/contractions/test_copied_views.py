@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from alternatives_taken import take_only
 from breadth import spread
-from cases import Case, case, listed, whole
+from cases import Case, case, whole
 from references import backwards_data, backwards_weights, convolution, dot
-from support import load
+from support import listed, load
 
 from genrw.codegen.runtime.devices import HostDevice
 from genrw.program import Program

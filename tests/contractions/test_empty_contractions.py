@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import listed, program, whole
-from support import load
+from cases import program, whole
+from support import listed, load
 
 from genrw.grammar.diagnostics import GenrwError
 

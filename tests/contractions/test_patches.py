@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import references
 from breadth import spread
-from cases import Case, Made, case, case_of_last, listed, whole
+from cases import Case, Made, case, case_of_last, whole
 from rule_programs import PATCHES
-from support import check_built, check_every_stage, check_host, load
+from support import check_built, check_every_stage, check_host, listed, load
 from together import compile_together
 from together import made as made_of
 

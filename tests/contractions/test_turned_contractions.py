@@ -9,7 +9,8 @@ from random import Random
 import numpy as np
 import pytest
 from breadth import spread
-from cases import Case, Values, backwards_data, backwards_weights, convolution, listed
+from cases import Case, Values, backwards_data, backwards_weights, convolution
+from support import listed
 from together import compile_together, lower_together
 
 KINDS = {"forward": convolution, "data": backwards_data, "weights": backwards_weights}

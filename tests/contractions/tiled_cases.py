@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import references
-from cases import Case, case, case_of_last, listed, whole
+from cases import Case, case, case_of_last, whole
+from support import listed
 
 from genrw.program import Program
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from support import check_host, load, schedules
+from support import check_host, listed, load, schedules
 
 from genrw.engine.programs.graph_facts import GraphFacts
 
 TILE = {"algo": "tile"}
-
-
-def _listed(numbers: list[int]) -> str:
-    return "{" + ", ".join(map(str, numbers)) + "}"
 
 
 def drawn(seed: int) -> str:
@@ -23,22 +19,22 @@ def drawn(seed: int) -> str:
     lens = [rng.choice((3, 5, 17, 33, 64, 70, 100)) for _ in range(rank)]
     order = rng.choice([[1, 0], [1, 0]] if rank == 2 else [[2, 1, 0], [0, 2, 1], [1, 2, 0]])
     given = [lens[order.index(d)] for d in range(rank)]
-    lines = [f"x = @param:x -> {dtype}{_listed(given)}", f"v0 = transpose[permutation={_listed(order)}](x)"]
+    lines = [f"x = @param:x -> {dtype}{listed(given)}", f"v0 = transpose[permutation={listed(order)}](x)"]
     if rng.random() < 0.5:
-        lines += [f"b = @param:b -> {dtype}{_listed(lens)}", "a = add(v0, b)"]
+        lines += [f"b = @param:b -> {dtype}{listed(lens)}", "a = add(v0, b)"]
     last = lines[-1].split(" ")[0]
     for k in range(1, rng.choice((2, 3))):
         kind, d = rng.choice(("pad", "slice", "reverse", "concat", "gather")), rng.randrange(rank)
         if kind == "pad":
             pads = [rng.choice((0, 0, 1, 3)) for _ in range(2 * rank)]
             lens = [n + pads[e] + pads[e + rank] for e, n in enumerate(lens)]
-            term = f"pad[pads={_listed(pads)}]({last})"
+            term = f"pad[pads={listed(pads)}]({last})"
         elif kind == "slice" and lens[d] > 2:
             term = f"slice[axes={{{d}}}, starts={{1}}, ends={{{lens[d]}}}]({last})"
             lens[d] -= 1
         elif kind == "concat":
             other = [rng.choice((1, 7, 64)) if e == d else n for e, n in enumerate(lens)]
-            lines.append(f"w{k} = @param:w{k} -> {dtype}{_listed(other)}")
+            lines.append(f"w{k} = @param:w{k} -> {dtype}{listed(other)}")
             term = f"concat[axis={d}]({', '.join(rng.sample([last, f'w{k}'], 2))})"
             lens[d] += other[d]
         elif kind == "gather":

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 from alternatives_taken import take_only
-from support import check_host, load
+from support import check_host, listed, load
 
 TEXT = """
 x = @param:x -> {dtype}{{{lens}}}
@@ -76,10 +76,6 @@ def test_folds_of_folds_are_written_out_as_far_as_a_kernel_goes(
     check_host(text, "sm_90")
 
 
-def _listed(numbers: list[int]) -> str:
-    return "{" + ", ".join(map(str, numbers)) + "}"
-
-
 def drawn(seed: int) -> str:
     """One or two folds, of what may be turned and computed before, with moves behind them."""
     rng = Random(f"few/{seed}")
@@ -88,9 +84,9 @@ def drawn(seed: int) -> str:
         rng.choice(("float", "half", "bf16", "double", "int8", "uint8", "int32", "int64")),
     )
     lens = [rng.choice((1, 2, 3, 4, 5, 7, 8, 9)) for _ in range(rank)]
-    lines, order = [f"x = @param:x -> {dtype}{_listed(lens)}"], rng.sample(range(rank), rank)
+    lines, order = [f"x = @param:x -> {dtype}{listed(lens)}"], rng.sample(range(rank), rank)
     lens = [lens[d] for d in order]
-    lines += [f"t = transpose[permutation={_listed(order)}](x)", f"b = @param:b -> {dtype}{_listed(lens)}"]
+    lines += [f"t = transpose[permutation={listed(order)}](x)", f"b = @param:b -> {dtype}{listed(lens)}"]
     lines.append(f"v = {rng.choice(('add', 'mul', 'max'))}(t, b)")
     for k in range(rng.choice((1, 2))):
         op, axes = (
@@ -99,12 +95,12 @@ def drawn(seed: int) -> str:
         )
         axes = sorted(axes[:1] if op.startswith("arg") else axes)
         lens = [1 if d in axes else n for d, n in enumerate(lens)]
-        fold = f"{op}[axis={axes[0]}]" if op.startswith("arg") else f"reduce_{op}[axes={_listed(axes)}]"
+        fold = f"{op}[axis={axes[0]}]" if op.startswith("arg") else f"reduce_{op}[axes={listed(axes)}]"
         last = "v" if k == 0 else f"w{k - 1}"
         pads = [rng.choice((0, 0, 1)) for _ in range(2 * rank)]
         lines.append(f"r{k} = {fold}({last})")
         lines.append(
-            f"w{k} = " + rng.choice((f"abs(r{k})", f"reverse[axes={{0}}](r{k})", f"pad[pads={_listed(pads)}](r{k})"))
+            f"w{k} = " + rng.choice((f"abs(r{k})", f"reverse[axes={{0}}](r{k})", f"pad[pads={listed(pads)}](r{k})"))
         )
         lens = [n + pads[d] + pads[d + rank] for d, n in enumerate(lens)] if "pad[" in lines[-1] else lens
     return "\n".join([*lines, f"@return(w{k})", ""])

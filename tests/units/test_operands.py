@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import listed
 
 from genrw.api import load
 from genrw.engine.interpret.reference import interpret
@@ -129,16 +130,16 @@ def _moved(seed: int) -> str:
     """A parameter that is transposed, and padded, cut, turned around and transposed again, in an order drawn by a seed."""
     rng = Random(seed)
     lens = [rng.choice([4, 6, 8]) for _ in range(3)]
-    lines = [f"x = @param:x -> float{_listed(lens)}", "y0 = relu(x)"]
+    lines = [f"x = @param:x -> float{listed(lens)}", "y0 = relu(x)"]
     for k, kind in enumerate(["transpose", *rng.choices(["pad", "slice", "reverse", "transpose", "relu"], k=3)]):
         if kind == "transpose":
             order = rng.sample(range(3), 3)
-            lens, term = [lens[d] for d in order], f"transpose[permutation={_listed(order)}]"
+            lens, term = [lens[d] for d in order], f"transpose[permutation={listed(order)}]"
         elif kind == "pad":
             pads = [rng.choice([0, 1, 2]) for _ in range(6)]
             lens, term = (
                 [n + pads[d] + pads[d + 3] for d, n in enumerate(lens)],
-                f"pad[pads={_listed(pads)}, value=-5.0]",
+                f"pad[pads={listed(pads)}, value=-5.0]",
             )
         elif kind == "slice":
             d = rng.randrange(3)
@@ -148,10 +149,6 @@ def _moved(seed: int) -> str:
             term = "relu" if kind == "relu" and k == 0 else "reverse[axes={1}]"
         lines.append(f"y{k + 1} = {term}(y{k})")
     return "\n".join([*lines, f"@return(y{k + 1})", ""])
-
-
-def _listed(numbers: list[int]) -> str:
-    return "{" + ", ".join(map(str, numbers)) + "}"
 
 
 @pytest.mark.parametrize("seed", range(60))

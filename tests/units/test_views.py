@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from support import listed
 
 from genrw.api import load
 from genrw.engine.interpret.reference import interpret
@@ -13,10 +14,6 @@ from genrw.engine.programs.pictures import picture_of
 from genrw.engine.programs.views import layout_in_memory, run_in_memory
 
 NOT_THERE = -1.0
-
-
-def listed(numbers: list[int]) -> str:
-    return "{" + ", ".join(map(str, numbers)) + "}"
 
 
 def drawn(seed: int) -> str:
