@@ -2435,6 +2435,20 @@ GEN_DEVICE void strided_store(T* p, I base, detail::as_given<T> value, const M& 
     strided_store<Size, Stride, Vector>(p, base, detail::copies<T, Size>(value), mask);
 }
 
+/// Writes rows of Depths neighbours, Pitch apart, of which a lane has the first ones of all rows, then the second ones, and so on.
+template <int Size, int Depths, int Pitch, class T, class I>
+GEN_DEVICE void turned_store(T* p, I base, const array<T, Size>& values)
+{
+    constexpr int rows = Size / Depths;
+    GEN_UNROLL
+    for (int row = 0; row < rows; row++) {
+        array<T, Depths> turned;
+        GEN_UNROLL
+        for (int depth = 0; depth < Depths; depth++) turned[depth] = values[depth * rows + row];
+        detail::write_vector<Depths>(element_at(p, base + row * Pitch), turned.items);
+    }
+}
+
 namespace detail {
 
 // How far from First the digits of a number lead.
@@ -3512,13 +3526,16 @@ GEN_DEVICE void await_copies()
 #endif
 }
 
-// Copies 16 bytes to workgroup memory while lanes go on, or puts zeros there.
-template <class T>
+// Copies 16 bytes to workgroup memory while lanes go on, or puts zeros there. The unit's cache keeps what is Kept.
+template <bool Kept, class T>
 GEN_DEVICE void copy_16(T* to, const T* from, bool ok)
 {
 #if GEN_NVIDIA
     const unsigned place = lds_place(to);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from), "r"(ok ? 16 : 0) : "memory");
+    if (Kept)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from), "r"(ok ? 16 : 0) : "memory");
+    else
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from), "r"(ok ? 16 : 0) : "memory");
 #else
     const host::late_copy copy{reinterpret_cast<unsigned char*>(to), ok ? reinterpret_cast<const unsigned char*>(from) : nullptr, 16, 0};
     if (host::shuffled)
@@ -3623,25 +3640,25 @@ struct turns
 #endif
 
 /// Copies chunks of 16 bytes from memory to workgroup memory while lanes go on: chunk n if `first` + n * Step is below `limit`,
-/// else zeros stand there.
-template <int Size, int ToStride, int FromStride, int Vector, int Step, class T, class I, class J, class K, class L>
+/// else zeros stand there. The unit's cache keeps what is Kept.
+template <int Size, int ToStride, int FromStride, int Vector, int Step, bool Kept, class T, class I, class J, class K, class L>
 GEN_DEVICE void copy_async(T* lds, I to, const T* p, J from, K first, L limit)
 {
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++) {
         const bool ok = first + chunk * Step < limit;
-        detail::copy_16(lds + to + chunk * ToStride, p + (ok ? from + chunk * FromStride : 0), ok);
+        detail::copy_16<Kept>(lds + to + chunk * ToStride, p + (ok ? from + chunk * FromStride : 0), ok);
     }
 }
 
 /// The same where chunk n is what begins at p[at[n]] if ok[n], else zeros stand there.
-template <int Size, int ToStride, int Vector, class T, class I, class P, class B>
+template <int Size, int ToStride, int Vector, bool Kept, class T, class I, class P, class B>
 GEN_DEVICE void copy_chunks_async(T* lds, I to, const T* p, const P& at, const B& ok)
 {
     GEN_UNROLL
     for (int chunk = 0; chunk < Size / Vector; chunk++) {
         const bool exists = detail::of_chunk(ok, chunk);
-        detail::copy_16(lds + to + chunk * ToStride, p + (exists ? detail::of_chunk(at, chunk) : 0), exists);
+        detail::copy_16<Kept>(lds + to + chunk * ToStride, p + (exists ? detail::of_chunk(at, chunk) : 0), exists);
     }
 }
 #endif
