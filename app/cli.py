@@ -190,9 +190,7 @@ def run(
     profile: Annotated[bool, typer.Option("--profile", help="Show how long each kernel takes.")] = False,
     seconds: Annotated[
         float,
-        typer.Option(
-            "--seconds", min=0.1, callback=_number, help="The time that kernels of --rules may take on the CPU."
-        ),
+        typer.Option("--seconds", min=0.1, callback=_number, help="The time that kernels may take on the CPU."),
     ] = 600.0,
     target: Target = None,
     rules: Rules = None,

@@ -1,4 +1,4 @@
-"""Processes that a command starts for itself. They end with it, and it alone tells how."""
+"""How a command's processes end: those that it starts for itself end with it, and it alone tells how."""
 
 from __future__ import annotations
 
@@ -16,6 +16,20 @@ def deaf_to_interrupts() -> Iterator[None]:
         yield  # Signals are the main thread's; what others start hears of them.
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def ended_by_interrupts() -> Iterator[None]:
+    """Ctrl-C ends this process meanwhile. Python itself would hear of it when compiled code returns, which may take hours."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
+        yield  # Somebody else minds it, or nobody is to.
+        return
+    ready_to_end()
     try:
         yield
     finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,12 +12,14 @@ import numpy as np
 from genrw.codegen.runtime.devices import find_device
 from genrw.codegen.runtime.host_sequence import HostSequence
 from genrw.codegen.runtime.isolated import run_apart
+from genrw.demands import check_evaluated, check_memory, check_time
 from genrw.engine.interpret.inputs import random_inputs
 from genrw.engine.ir.dtypes import DTYPES
 from genrw.engine.ir.types import Type
 from genrw.engine.programs.array_files import Array, array_bytes, named_files, read_array, type_text
 from genrw.grammar.diagnostics import error
 from genrw.output import write_files
+from genrw.processes import ended_by_interrupts
 from genrw.profiling import Timed, show_profile
 from genrw.program import Program
 from genrw.reference import Reference
@@ -31,7 +32,7 @@ _SHOWN_VALUES = 4
 @dataclass(frozen=True)
 class Run:
     """What to do besides running: on which device, at which stage, with which inputs, and what then; whether kernels on
-    the CPU run in a process apart, and for how many seconds at most."""
+    the CPU run in a process apart; for how many seconds at most those on the CPU run, apart or not."""
 
     device: str
     stage: str | None = None
@@ -48,13 +49,15 @@ class Run:
 def run(program: Program, request: Run) -> int:
     """Run a program and show its results; 1 if they are to be checked and wrong, else 0."""
     program, settings = _at_stage(program, request)
-    _check_memory(program)
+    _check_demands(program, request)
     inputs = read_inputs(program, request.inputs, request.seed)
     started = time.perf_counter()
     device = find_device(request.device)
     program = with_winners(program, device.model)
-    if request.profile and request.device != "interpret":
+    if request.device != "interpret":
         program = program.lower(program.stages[-1])
+    if request.device == "host":
+        check_time(program, request.seconds)
     prepared = device.prepare(program)
     if request.profile and not isinstance(prepared, Timed):
         raise error("the interpreter runs no kernels that could be timed", remedy="use `--device host` or a GPU")
@@ -62,7 +65,8 @@ def run(program: Program, request: Run) -> int:
     if request.apart and isinstance(prepared, HostSequence):
         results, took = run_apart(prepared, inputs, request.seconds, **settings)
     else:
-        results = prepared(inputs, **settings)
+        with ended_by_interrupts():
+            results = prepared(inputs, **settings)
         took = time.perf_counter() - ready
     problems = check(program, inputs, results) if request.check else None
     if request.save is not None:
@@ -91,22 +95,17 @@ def _at_stage(program: Program, request: Run) -> tuple[Program, dict[str, int]]:
     return program, {"order": request.order}
 
 
+def _check_demands(program: Program, request: Run) -> None:
+    """GenrwError where the run takes more memory than there is."""
+    check_memory(program)
+    if request.device == "interpret":
+        check_evaluated(program, precise=False, remedy="use `--device host`, or shorter lengths")
+    if request.check:
+        loaded = program.with_units(program.origin)
+        check_evaluated(loaded, precise=True, remedy="leave out `--check`, or run it with shorter lengths")
+
+
 # ---- inputs
-
-
-def _check_memory(program: Program) -> None:
-    """GenrwError, at the largest of them, where inputs and results take more memory than there is."""
-    values = [*program.inputs.values(), *program.results.values()]
-    sizes = [value.type.elements * DTYPES[value.type.dtype].itemsize for value in values]
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if sum(sizes) > there:
-        largest = values[sizes.index(max(sizes))]
-        message = f"inputs and results take {_gigabytes(sum(sizes))} of memory, and there are {_gigabytes(there)}"
-        raise error(message, largest.span, "run it with shorter lengths; `genrw compile` takes these, too")
-
-
-def _gigabytes(count: int) -> str:
-    return f"{count / 1e9:,.1f} GB"
 
 
 def read_inputs(program: Program, given: Sequence[str], seed: int) -> dict[str, Array]:

@@ -11,13 +11,15 @@ from genrw.engine.interpret.evaluate import Evaluator, at_node
 from genrw.engine.interpret.lane_program import LaneProgram
 from genrw.engine.ir.dtypes import DTYPES, dtype_name
 from genrw.engine.ir.nodes import Module, Node
-from genrw.engine.language.arrays import Array, Values, check_repeats, masked, stored
+from genrw.engine.language.arrays import Array, Values, check_repeats, masked, storage, stored
 from genrw.engine.language.functions import Value
 from genrw.engine.library.library import Library
 from genrw.engine.programs.signature import written_parameters
 from genrw.grammar.diagnostics import error
 from genrw.grammar.expr_tree import Expr
 
+_VIEWS = ("index_map", "boundary")
+"""Roles of operators whose tensors may lie in memory that is there already."""
 _LANE_SORTS = ("scalar", "array", "index")
 
 
@@ -116,6 +118,7 @@ def _tensor_results(
     library = evaluator.library
     values: dict[int, Value] = {}
     outputs: dict[str, Values] = {}
+    needless = _needless_after(module)
 
     def finished(node: Node) -> Values:
         result: Values = values[id(node)].finished(node.type.dtype, evaluator.precise)
@@ -129,9 +132,35 @@ def _tensor_results(
             outputs[buffer.attribute("name")] = finished(tensor).reshape(buffer.type.lens)
         elif node is not module.root:
             values[id(node)] = _tensor_value(node, evaluator, values, inputs)
+        for operand in needless[id(node)]:
+            values.pop(id(operand), None)
     if module.root.op == library.boundary("result").name:
         return {name: finished(node) for name, node in zip(module.results, module.root.operands, strict=True)}
     return _named(module, {name: outputs[name] for name in written})
+
+
+def _needless_after(module: Module) -> dict[int, list[Node]]:
+    """For each node, the operands that no later one needs; those of the root are results."""
+    last = {id(operand): (node, operand) for node in module.nodes for operand in node.operands}
+    needless: dict[int, list[Node]] = {id(node): [] for node in module.nodes}
+    for node, operand in last.values():
+        if node is not module.root:
+            needless[id(node)].append(operand)
+    return needless
+
+
+def most_held(module: Module, library: Library, precise: bool) -> int:
+    """The most bytes that values of a tensor program take at least at a time: those that are computed and needed still. Other
+    elements of a tensor, and constants, may be views."""
+    needless, held = _needless_after(module), dict[int, int]()
+    taken = most = 0
+    for node in module.nodes:
+        if node.type.dtype in DTYPES and library.role(node.op) not in _VIEWS:
+            held[id(node)] = node.type.elements * storage(node.type.dtype, precise).itemsize
+            taken += held[id(node)]
+        most = max(most, taken)
+        taken -= sum(held.get(id(operand), 0) for operand in needless[id(node)])
+    return most
 
 
 def _tensor_value(node: Node, evaluator: Evaluator, values: Mapping[int, Value], inputs: Mapping[str, Array]) -> Value:
