@@ -151,7 +151,7 @@ _MISTAKES = (
     Mistake("`=` is missing before {found}", "a result is named by name = op(operands)", ("x add(y)",)),
     Mistake(
         "`->` is missing before the type",
-        None,
+        "write for example: -> half{8, 4}",
         _both("@param:x {", "@param:x f", "@literal{1} {", "@literal{1} f", "f() {", "f(x) {", "f[] {", "f[a] {"),
     ),
     Mistake(
@@ -224,6 +224,7 @@ _WORDS = {
 }
 
 _CHARACTERS = {
+    **dict.fromkeys("+-*/%<>&|^!", "write the operator's name before its operands: op(x, y)"),
     ";": "one instruction a line needs no separator",
     "'": 'quoted text stands between "',
     "@": "there are @param:name, @literal{…}, @return(…) and @module name",

@@ -6,7 +6,9 @@ numpy is imported only when a numpy type is asked for, so that lowering a progra
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -112,6 +114,20 @@ _GENRW_NAMES = {theirs: ours for ours, theirs in _NUMPY_NAMES.items()} | {"bfloa
 def is_dtype(name: str) -> bool:
     """Whether there is an element type of this name."""
     return name in DTYPES
+
+
+_OTHER_NAMES = re.compile(r"(?P<kind>f|fp|float|i|int|u|uint|bf|bfloat)(?P<bits>8|16|32|64)?(_?t)?")
+_KINDS = {"f": "float", "fp": "float", "i": "int", "u": "uint", "bfloat": "bf"}
+
+
+def type_meant(name: str) -> str | None:
+    """The element type that is meant by a name which other languages have for it, or which is nearly one."""
+    other = _OTHER_NAMES.fullmatch(name.lower())
+    if other is not None:
+        common = _KINDS.get(other["kind"], other["kind"]) + (other["bits"] or "32")
+        found = _GENRW_NAMES.get(common, common)
+        return found if is_dtype(found) else None
+    return next(iter(get_close_matches(name.lower(), DTYPES, 1)), None)
 
 
 def in_class(dtype: str, class_name: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from genrw.engine.ir.dtypes import in_class, is_dtype
+from genrw.engine.ir.dtypes import DTYPES, in_class, is_dtype, promote
 from genrw.engine.ir.nodes import Attributes
 from genrw.engine.ir.types import EFFECT, Type, beyond_limits, packed_strides
 from genrw.engine.language.expr_walk import free_names
@@ -66,7 +66,7 @@ def infer(
     env = environment(operator, member, attributes, operands, dtypes, context)
     _check_monoid(library, operator, name, operands, labels, env)
     try:
-        _check_requirements(operator, env, labels)
+        _check_requirements(operator, name, env, labels)
         if operator.result_sort is None:
             return _pointwise_result(operator, name, operands, labels, dtypes, env)
         return _declared_result(operator, env)
@@ -107,7 +107,7 @@ def check_arity(operator: Operator, name: str, count: int) -> None:
     names = ", ".join(o.name + ("..." if o.variadic else "") for o in operator.decl.operands)
     raise TypeProblem(
         f"`{name}` takes {wanted} operand{plural}, not {count}",
-        f"its operands are ({names})" if names else None,
+        f"its operands are ({names})" if names else f"write {name}()",
     )
 
 
@@ -128,17 +128,24 @@ def _match_operands(operator: Operator, name: str, operands: Sequence[Type], lab
             if known != type_.dtype:
                 raise TypeProblem(
                     f"`{name}` takes operands of one type, but {first} is {known} and {labels[i]} is {type_.dtype}",
-                    f"convert one: convert[target_type={known}]({labels[i]})",
+                    _conversion(known, first, type_.dtype, labels[i]),
                     operand=i,
                 )
         want = wanted_class(want, bounds)
         if not in_class(type_.dtype, want):
             raise TypeProblem(
                 f"`{name}` takes {_a(want)} here, but {labels[i]} is {type_.dtype}",
-                "convert it first" if is_dtype(want) else None,
+                f"convert it to {_any_of(want)}",
                 operand=i,
             )
     return dtypes
+
+
+def _conversion(known: str, first: str, dtype: str, label: str) -> str:
+    """How two operands come to be of one type: the narrower one is converted."""
+    wide = promote(known, dtype) if is_dtype(known) and is_dtype(dtype) else known
+    narrow = [f"convert[target_type={wide}]({name})" for name, its in ((first, known), (label, dtype)) if its != wide]
+    return f"convert {'one' if len(narrow) == 1 else 'both'}: {' and '.join(narrow)}"
 
 
 def _check_monoid(
@@ -157,7 +164,7 @@ def _check_monoid(
     if monoid is not None and not folds(monoid, dtype):
         raise TypeProblem(
             f"`{name}` folds with `{monoid.name}`, which takes {_a(bound(monoid))}, but {labels[0]} is {dtype}",
-            "convert it first",
+            f"convert it to {_any_of(bound(monoid))}",
             operand=0,
         )
 
@@ -174,6 +181,11 @@ def is_variable(dtype: str) -> bool:
 
 def _a(word: str) -> str:
     return f"{'an' if word[0] in 'aeiou' else 'a'} {word} value" if word != "any" else "any value"
+
+
+def _any_of(wanted: str) -> str:
+    *others, last = (dtype for dtype in DTYPES if in_class(dtype, wanted))
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 _SURROUNDINGS = frozenset(CONTEXT_NAMES)
@@ -194,9 +206,9 @@ def _check_sort(decl: OperandDecl, name: str, type_: Type, label: str, position:
         )
 
 
-def _check_requirements(operator: Operator, env: Mapping[str, Any], labels: Sequence[str]) -> None:
+def _check_requirements(operator: Operator, name: str, env: Mapping[str, Any], labels: Sequence[str]) -> None:
     for requirement, decl in zip(operator.requirements, operator.decl.requires, strict=True):
-        if any(name not in env for name in _SURROUNDINGS & requirement.asked):
+        if any(asked not in env for asked in _SURROUNDINGS & requirement.asked):
             continue  # A part of a program, as an example has it, stands in no kernel's space.
         try:
             holds = requirement.holds(env)
@@ -205,7 +217,8 @@ def _check_requirements(operator: Operator, env: Mapping[str, Any], labels: Sequ
         if not holds:
             named = {o.name: label for o, label in zip(operator.fixed, labels, strict=False)}
             text = filled(requirement.message, env, named)
-            raise TypeProblem(text, attribute=_culprit(operator, decl.condition))
+            seen = None if ": " in text else f"what `{name}` requires is declared at {decl.condition.span}"
+            raise TypeProblem(text, seen, attribute=_culprit(operator, decl.condition))
 
 
 def unmet_requirement(operator: Operator, known: Mapping[str, Any]) -> str | None:
@@ -267,7 +280,7 @@ def _pointwise_result(
         return Type("tensor", dtype, _within_limits(_broadcast(name, operands, labels)))
     sizes = {t.size for t in operands if t.sort == "array"}
     if len(sizes) > 1:
-        raise TypeProblem(f"`{name}` takes arrays of one size, not {sorted(sizes)}")
+        raise TypeProblem(f"`{name}` takes arrays of one size, not {sorted(sizes)}", "give all of them the same")
     return Type("array", dtype, size=sizes.pop()) if sizes else Type("scalar", dtype)
 
 

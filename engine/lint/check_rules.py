@@ -19,7 +19,7 @@ from genrw.engine.library.variants import POSITION, leaves, nodes
 from genrw.engine.lint.check_meanings import meaning_functions
 from genrw.engine.lint.check_members import record_members, unknown_members
 from genrw.engine.lint.check_names import check_names
-from genrw.engine.programs.build import attribute_problem
+from genrw.engine.programs.build import attribute_problem, attribute_remedy
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.expr_tree import Binary, Const, Expr, ListExpr, Name, Unary, walk_free
 from genrw.grammar.rw_tree import (
@@ -233,8 +233,9 @@ class _RuleCheck:
         """A constant has the kind of its attribute."""
         decl, value = operator.attributes.get(attribute.name), constant_of(attribute.value)
         problem = attribute_problem(self.library, decl.type, value) if decl is not None and value is not None else None
-        if problem is not None:
-            yield Diagnostic(f"`{attribute.name}` of `{node.op}` {problem}", attribute.span, "write one of that kind")
+        if decl is not None and problem is not None:
+            remedy = attribute_remedy(decl.type, value)
+            yield Diagnostic(f"`{attribute.name}` of `{node.op}` {problem}", attribute.span, remedy)
 
     def _orders(self, left: Pattern) -> Iterator[Diagnostic]:
         """A pattern is spelled out in all orders of commutative operands: too many of them are refused."""

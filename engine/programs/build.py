@@ -8,7 +8,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from genrw.engine.ir.dtypes import DTYPES, is_dtype, is_element
+from genrw.engine.ir.dtypes import DTYPES, is_dtype, is_element, type_meant
 from genrw.engine.ir.nodes import Attributes, Module, Node, Unit, distinct_names
 from genrw.engine.ir.types import EFFECT, Type, beyond_limits
 from genrw.engine.language.expr_walk import did_you_mean
@@ -313,6 +313,12 @@ class _Builder:
         results: tuple[list[Node], Span] | None = None
         taken = iter(arguments or ())
         for instruction in module.instructions:
+            if results is not None:
+                remedy = "move it above, and return all results at once"
+                self.problems.append(
+                    Diagnostic("`@return` ends a module, and this is behind it", instruction.span, remedy)
+                )
+                break
             try:
                 if instruction.op == "@return":
                     self.returned = distinct_names(o.name for o in instruction.operands if isinstance(o, tree.Ref))
@@ -432,17 +438,16 @@ class _Builder:
         node = instruction.type
         if node is None:
             raise error(f"`{instruction.op}` needs a type", instruction.span, "write it as `-> float{2, 3}`")
+        if node.kind not in ("tensor", "scalar") or (node.kind == "scalar" and node.dtype is None):
+            message = f"`{instruction.op}` has a tensor's type, and this is a lane's"
+            raise error(message, node.span, "give lengths in braces, as in float{2, 3}")
         return self.type(node)
 
     def type(self, node: tree.TypeNode) -> Type:
         dtype = node.dtype or "float"
         monoid, _, element = dtype.rpartition(".")
         if not is_dtype(element) or (monoid and monoid not in self.library.monoids):
-            raise error(
-                f"unknown type `{dtype}`",
-                node.span,
-                "types are float, half, bf16, double, int8 … int64, bool",
-            )
+            raise error(f"unknown type `{dtype}`", node.span, _type_meant(dtype))
         for what, n in (*(("length", n) for n in node.lens), *(("stride", n) for n in node.strides or ())):
             if isinstance(n, str):
                 raise error(f"the {what} `{n}` is not a number", node.span, f"{what}s are fixed when lowering")
@@ -577,7 +582,7 @@ class _Builder:
         problem = attribute_problem(self.library, decl.type, value)
         if problem is not None:
             told = as_rules_write(problem) if self.of_rule else problem
-            raise error(f"attribute `{decl.name}` {told}", attribute.value_span, "write one of that kind")
+            raise error(f"attribute `{decl.name}` {told}", attribute.value_span, attribute_remedy(decl.type, value))
         if decl.type in ("axes", "axis"):
             if not operands:
                 message = f"`{decl.name}` counts axes of the first operand, and there is none"
@@ -730,7 +735,7 @@ def attribute_problem(library: Library, type_: str, value: Any) -> str | None:
     if type_ == "bool":
         return None if isinstance(value, bool) else "is true or false"
     if type_ == "dtype":
-        return None if isinstance(value, str) and is_dtype(value) else "is a type such as half or int32"
+        return None if isinstance(value, str) and is_dtype(value) else "is an element type"
     if type_ == "monoid":
         fine = isinstance(value, str) and value in library.monoids
         return None if fine else f"is one of {', '.join(library.monoids)}"
@@ -742,6 +747,16 @@ def attribute_problem(library: Library, type_: str, value: Any) -> str | None:
     if type_ == "shape":
         return None if _is_shape(value) else "is an element type and lengths such as {float, {4}}"
     return "is a number, a text or a list" if _holds_map(value) else None
+
+
+def attribute_remedy(type_: str, value: Any) -> str:
+    """What to write in place of a value that an attribute of a declared type does not take."""
+    return _type_meant(value) if type_ == "dtype" and isinstance(value, str) else "write one of that kind"
+
+
+def _type_meant(name: str) -> str:
+    meant = type_meant(name)
+    return f"did you mean `{meant}`?" if meant else f"types are {', '.join(DTYPES)}"
 
 
 def _is_whole(value: Any) -> bool:

@@ -40,6 +40,31 @@ PROGRAMS = {
     "comments only": ("# nothing\n// here\n", "error: the program is empty"),
     "unknown stage": ("@module m [stage=last]\n" + X + "@return(x)\n", "error: there is no stage `last`"),
     "unknown target": ("@module m [target=gfx1]\n" + X + "@return(x)\n", "1:19: error: unknown target `gfx1`"),
+    "behind the return": (X + "@return(x)\ny = exp(x)\n", "3:1: error: `@return` ends a module, and this is behind it"),
+    "two returns": (X + "@return(x)\n@return(x)\n", "3:1: error: `@return` ends a module, and this is behind it"),
+    "signs between operands": (
+        X + "y = x + x\n@return(y)\n",
+        "help: write the operator's name before its operands: op(x, y)",
+    ),
+    "type of another language": ("x = @param:x -> float32{4}\n@return(x)\n", "help: did you mean `float`?"),
+    "misspelled type": ("x = @param:x -> duoble{4}\n@return(x)\n", "help: did you mean `double`?"),
+    "type of another language as an attribute": (
+        X + "y = convert[target_type=bfloat16](x)\n@return(y)\n",
+        "help: did you mean `bf16`?",
+    ),
+    "integers for reals": (
+        "x = @param:x -> int8{4}\ny = exp(x)\n@return(y)\n",
+        "help: convert it to half, bf16, float or double",
+    ),
+    "integers beside reals": (
+        "x = @param:x -> float{4}\ni = @param:i -> int8{4}\ny = add(i, x)\n@return(y)\n",
+        "help: convert one: convert[target_type=float](i)",
+    ),
+    "operand of what has none": (X + "y = local_id(x)\n@return(y)\n", "help: write local_id()"),
+    "requirement without a remedy": (
+        "x = @param:x -> float{0, 4}\ny = reduce_max[axes={0}](x)\n@return(y)\n",
+        "help: what `reduce_max` requires is declared at rules/ops/reduce.rw:",
+    ),
     "unknown header": ("@module m [speed=1]\n" + X + "@return(x)\n", "error: a module header has no `speed`"),
     "same module twice": (
         f"@module m\n{X}@return(x)\n@module m\n{X}@return(x)\n",
@@ -117,6 +142,15 @@ PROGRAMS = {
         "5:11: error: `store` writes to a parameter",
     ),
     "missing module": (X + "y = call[module=k](x)\n@return(y)\n", "error: module `k` is not in this file"),
+}
+
+
+PROGRAMS |= {
+    f"parameter of {type_}": (
+        f"x = @param:x -> {type_}\ny = exp(x)\n@return(y)\n",
+        "1:17: error: `@param` has a tensor's type, and this is a lane's",
+    )
+    for type_ in ("float[4]", "index", "index[4]", "scalar", "effect")
 }
 
 
