@@ -8,6 +8,7 @@ from typing import Any
 
 from genrw.codegen.hip.monoid_text import cpp_type, struct_name
 from genrw.codegen.hip.names import function_name
+from genrw.codegen.hip.own_text import OwnTexts
 from genrw.codegen.hip.trust import Vetting
 from genrw.codegen.kernel_ir.expressions import monoid_of
 from genrw.codegen.kernel_ir.kernel import (
@@ -72,7 +73,7 @@ def monoid_name(monoid: Monoid) -> str:
 
 class ExpressionText:
     """Prints expressions of a kernel, whose variables have `names`. `computed` collects the nodes whose values the texts
-    compute. `vetting` looks at the texts of operators, if it is given."""
+    compute. `vetting` looks at the texts of operators, if it is given; `own` collects those of own rules."""
 
     def __init__(
         self,
@@ -82,19 +83,21 @@ class ExpressionText:
         names: Mapping[Variable, str],
         vetting: Vetting | None = None,
         allowed: frozenset[str] = frozenset(),
+        own: OwnTexts | None = None,
     ) -> None:
         self.kernel, self.library, self.target, self.names = kernel, library, target, names
+        self.own = own or OwnTexts(library.foreign)
         self.vetting, self.allowed = vetting, allowed
         self.computed: list[Node] = []
         self._printed: dict[Apply, tuple[Text, list[Node]]] = {}
 
     def renamed(self, names: Mapping[Variable, str]) -> ExpressionText:
         """The same, with other names for some variables. What operators say was looked at under the first names."""
-        return ExpressionText(self.kernel, self.library, self.target, {**self.names, **names})
+        return ExpressionText(self.kernel, self.library, self.target, {**self.names, **names}, own=self.own)
 
     def within(self, names: Mapping[Variable, str], allowed: frozenset[str]) -> ExpressionText:
         """The same in a function, whose variables have these names."""
-        return ExpressionText(self.kernel, self.library, self.target, names, self.vetting, allowed)
+        return ExpressionText(self.kernel, self.library, self.target, names, self.vetting, allowed, self.own)
 
     def type_text(self, type_: ValueType, element: bool = False) -> str:
         """The C++ type of a variable, or of an `element` of it."""
@@ -220,6 +223,7 @@ class ExpressionText:
         text = next((o for o in operands.values() if o == made), Text(made, declared))
         if self.vetting is not None:
             self.vetting.emitted(operator.decl, text, self.allowed)
+        self.own.filled_in(operator.decl, text)
         return _rounded(operator, node, text)
 
     def _far_index(self, node: Node) -> int | None:

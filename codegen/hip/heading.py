@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from genrw.codegen.hip.expression_text import monoid_name
 from genrw.codegen.hip.instruction_text import instruction_struct
 from genrw.codegen.hip.monoid_text import monoid_struct
+from genrw.codegen.hip.own_text import OwnTexts
 from genrw.codegen.hip.trust import Vetting
 from genrw.codegen.kernel_ir.expressions import monoid_of
 from genrw.codegen.kernel_ir.kernel import (
@@ -35,20 +36,25 @@ class Heading:
 
 
 def heading_of(
-    kernel: Kernel, library: Library, vetting: Vetting | None, text_of: Callable[[Function], str]
+    kernel: Kernel, library: Library, vetting: Vetting | None, own: OwnTexts, text_of: Callable[[Function], str]
 ) -> Heading:
     """What a kernel needs before it, in the order in which its statements do; `vetting` looks at each text, if it is given,
-    `text_of` prints a function."""
-    writer = _Writer(kernel, library, vetting, text_of)
+    `own` collects those of own rules, `text_of` prints a function."""
+    writer = _Writer(kernel, library, vetting, own, text_of)
     writer.statements(kernel.body)
     return writer.heading
 
 
 class _Writer:
     def __init__(
-        self, kernel: Kernel, library: Library, vetting: Vetting | None, text_of: Callable[[Function], str]
+        self,
+        kernel: Kernel,
+        library: Library,
+        vetting: Vetting | None,
+        own: OwnTexts,
+        text_of: Callable[[Function], str],
     ) -> None:
-        self.kernel, self.library, self.vetting, self.text_of = kernel, library, vetting, text_of
+        self.kernel, self.library, self.vetting, self.own, self.text_of = kernel, library, vetting, own, text_of
         self.heading = Heading()
         self.functions: set[FunctionKey] = set()
 
@@ -69,6 +75,7 @@ class _Writer:
         if operator.decl.device is not None:
             if self.vetting is not None:
                 self.vetting.device(operator.decl)
+            self.own.as_written(operator.decl, "device", operator.decl.device)
             self.heading.devices.setdefault(node.op, operator.decl.device.strip("\n"))
         if operator.decl.emit is None:
             return
@@ -97,4 +104,5 @@ class _Writer:
             made = self.library.instructions[name]
             if self.vetting is not None:
                 self.vetting.multiplied(made.decl, made.multiplied())
+            self.own.as_written(made.decl, "multiply", made.multiplied())
             self.heading.instructions[name] = instruction_struct(made)

@@ -16,6 +16,7 @@ from genrw.codegen.hip.heading import heading_of
 from genrw.codegen.hip.host_lane_loops import lane_loops
 from genrw.codegen.hip.identifiers import KEPT, Names
 from genrw.codegen.hip.names import kernel_names, monoid_structs, variable_names, words_of_texts
+from genrw.codegen.hip.own_text import OwnText
 from genrw.codegen.hip.statement_text import Note, StatementText
 from genrw.codegen.hip.trust import Vetting
 from genrw.codegen.kernel_ir.build import build_kernel
@@ -68,7 +69,8 @@ class KernelSource:
     workgroups take turns, has `launched_groups` of `launched` lanes. `lds_bytes`: workgroup memory, of which the launch is to ask for
     `dynamic_lds_bytes`. `waits`: the kernel itself waits for those before it, so it may be started while they end.
     `helpers`: the parts of the text that belong to operators and that kernels may share; `host_text`: the kernel for the
-    CPU; `in_loops`: there it has loops over its lanes, several of which meet at barriers or in cross-lane operations."""
+    CPU; `in_loops`: there it has loops over its lanes, several of which meet at barriers or in cross-lane operations.
+    `own_texts`: what rules that did not come with genrw brought of both texts."""
 
     name: str
     text: str
@@ -84,6 +86,7 @@ class KernelSource:
     helpers: tuple[str, ...]
     host_text: str
     in_loops: bool
+    own_texts: tuple[OwnText, ...] = ()
 
 
 def print_kernel(
@@ -113,7 +116,9 @@ class _Printer:
         self.names, allowed = self._names(kernel)
         self.expressions = ExpressionText(kernel, library, self.abilities, self.names, vetting, allowed)
         # Before values are written into their users, for each has its operator's texts in the order of the program.
-        self.heading = heading_of(kernel, library, vetting, lambda f: function_text(f, self.expressions, library))
+        self.heading = heading_of(
+            kernel, library, vetting, self.expressions.own, lambda f: function_text(f, self.expressions, library)
+        )
         self.kernel = inlined(kernel, lambda e: len(self.expressions.text(e)) <= _LONGEST_INLINE)
         self.expressions.computed.clear()
 
@@ -150,6 +155,7 @@ class _Printer:
             tuple(self.heading.devices.values()),
             self._host_text(frame, parameters) if in_loops else text,
             in_loops,
+            tuple(self.expressions.own.found),
         )
 
     def _frame(self, program: str) -> dict[str, Any]:

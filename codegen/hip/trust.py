@@ -16,6 +16,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from genrw.codegen.hip.header import device_header
+from genrw.codegen.hip.own_text import place_in
+from genrw.engine.language.expr_walk import did_you_mean
 from genrw.engine.library.library import Library
 from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.rw_tree import InstructionDecl, OpDecl
@@ -79,11 +81,12 @@ class _Token(NamedTuple):
 
 
 class _Finding(NamedTuple):
-    """What a text does, and the part of it that does so."""
+    """What a text does, the part of it that does so, and what may be meant by that."""
 
     what: str
     start: int
     text: str
+    meant: str | None = None
 
 
 class Vetting:
@@ -121,7 +124,7 @@ class Vetting:
             Diagnostic(
                 f"the `{clause}` of `{decl.name}` {finding.what}, and its rules are not trusted",
                 _place(decl, written, finding if written is made else finding._replace(start=-1)),
-                REMEDY if finding is found[-1] else None,
+                " else ".join(filter(None, [finding.meant, REMEDY if finding is found[-1] else None])) or None,
             )
             for finding in found
         )
@@ -129,18 +132,8 @@ class Vetting:
 
 def _place(decl: OpDecl | InstructionDecl, written: str, finding: _Finding) -> Span:
     """Where a finding stands in the rule file: the token, else the text, else the operator's name."""
-    source, within = decl.span.source, decl.span.text
-    ending = "\r\n" if "\r\n" in within else "\n"
-    text = written.replace("\n", ending)
-    at = within.find(text)
-    if at < 0 or not text:
-        return decl.name_span
-    at += decl.span.start
     start = finding.start if finding.start >= 0 else written.find(finding.text)
-    if start < 0:
-        return Span(source, at, at + len(text))
-    start += written.count("\n", 0, start) * (len(ending) - 1)
-    return Span(source, at + start, at + start + len(finding.text))
+    return place_in(decl, written) if start < 0 else place_in(decl, written, start, len(finding.text))
 
 
 # ---- what texts say
@@ -165,14 +158,16 @@ def _findings(text: str, functions: frozenset[str], names: Collection[str]) -> I
         after = said[i + 1].text if i + 1 < len(said) else ""
         before = said[i - 1].text if i else ""
         what = _word(token.text, names) if token.kind == "word" else None
+        meant = None
         if what is None and after == "(":
             what = _call(token, own)
+            meant = did_you_mean(token.text, own) if what is not None and token.kind == "word" else None
         if what is None and token.text == "*" and after in (")", ">"):
             what = "casts to a pointer"
         if what is None and token.text == "::" and not _qualifies(before):
             what = "names what is outside of the device header"
         if what is not None:
-            yield _Finding(what, token.start, token.text)
+            yield _Finding(what, token.start, token.text, meant)
 
 
 def _shown(token: _Token) -> str:

@@ -20,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from genrw.codegen.hip.header import device_header
+from genrw.codegen.runtime.refusals import Refused
 from genrw.grammar.cache import cache_folder
 from genrw.grammar.diagnostics import GenrwError, error
 
@@ -60,8 +61,16 @@ def translation_unit(source: str, kernel: str) -> str:
 
     Printed sources say `#include "gen.hpp"`; here the header is in place already.
     """
-    body = kernel_text(source)
-    return f'#line 1 "gen.hpp"\n{device_header()}\n#line 1 "{kernel}.hip"\n{body}\n'
+    return f'#line 1 "gen.hpp"\n{device_header()}\n{_begin(kernel)}{kernel_text(source)}\n'
+
+
+def own_part(unit: str, kernel: str) -> str:
+    """The kernel's source in a translation unit, whose lines messages name."""
+    return unit.partition(_begin(kernel))[2]
+
+
+def _begin(kernel: str) -> str:
+    return f'#line 1 "{kernel}.hip"\n'
 
 
 # ---- options for AMD GPUs ----------------------------------------------------------------------------------
@@ -76,10 +85,6 @@ def wave_options(arch: str, wave_size: int) -> list[str]:
     if wave_size not in (32, 64):
         raise error(f"{arch} has waves of 32 or 64 lanes, not {wave_size}", remedy=f"lower for it: --target {arch}")
     return ["-mwavefrontsize64" if wave_size == 64 else "-mno-wavefrontsize64"]
-
-
-OF_OWN_TEXTS = "`genrw emit` prints the kernel; `genrw rules verify OPERATOR` tries a text of your own by itself"
-"""What to do about a kernel that a compiler refuses: the C++ of own rules is in it as it was written."""
 
 
 # ---- running a compiler -----------------------------------------------------------------------------------
@@ -105,15 +110,16 @@ def run_compiler(
     if after_crash and _CRASH in done.stderr:
         run_compiler([*command, *after_crash], kernel, stdin)
     else:
-        raise _compile_error(Path(command[0]).name, kernel, done.returncode, done.stderr)
+        raise _compile_error(Path(command[0]).name, kernel, done.returncode, done.stderr, stdin or "")
 
 
-def _compile_error(tool: str, kernel: str, status: int, messages: str) -> GenrwError:
+def _compile_error(tool: str, kernel: str, status: int, messages: str, unit: str) -> Refused:
     """What a compiler said, from its first error on."""
     lines = [line for line in messages.splitlines() if line.strip()]
     first = next((i for i, line in enumerate(lines) if "error" in line), 0)
     shown = "".join(f"\n  {line}" for line in lines[first : first + _SHOWN_ERROR_LINES])
-    return error(f"kernel {kernel} does not compile: {tool} ended with status {status}{shown}", remedy=OF_OWN_TEXTS)
+    message = f"kernel {kernel} does not compile: {tool} ended with status {status}{shown}"
+    return Refused(message, own_part(unit, kernel), messages)
 
 
 @lru_cache(maxsize=1)

@@ -246,8 +246,8 @@ def _with_all_features(arch: str) -> str:
 def _compiled(source: str, arch: str, wave_size: int, name: str, size: str, fill: str) -> bytes:
     """What NVRTC gives by two of its functions, the first of which says how many bytes that is."""
     nvrtc = vendor_module(_PACKAGE, "nvrtc", _REMEDY)
-    text = translation_unit(source, name).encode()
-    program = _nvrtc(nvrtc.nvrtcCreateProgram, text, f"{name}.hip".encode(), 0, [], [])
+    text = translation_unit(source, name)
+    program = _nvrtc(nvrtc.nvrtcCreateProgram, text.encode(), f"{name}.hip".encode(), 0, [], [])
     try:
         options = [
             f"--gpu-architecture={_with_all_features(arch)}",
@@ -261,7 +261,7 @@ def _compiled(source: str, arch: str, wave_size: int, name: str, size: str, fill
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
         if int(status) != 0:
             log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
-            raise refused(name, status, log)
+            raise refused(name, status, log, text)
         return _text(getattr(nvrtc, size), getattr(nvrtc, fill), program)
     finally:
         _nvrtc(nvrtc.nvrtcDestroyProgram, program)

@@ -13,8 +13,9 @@ from typing import Any
 
 from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.runtime.array_layout import Array
-from genrw.codegen.runtime.compilers import OF_OWN_TEXTS
-from genrw.grammar.diagnostics import GenrwError, error
+from genrw.codegen.runtime.compilers import own_part
+from genrw.codegen.runtime.refusals import Refused
+from genrw.grammar.diagnostics import error
 
 _SHOWN_LOG = 2000
 _BYTES = re.compile(r"""\bb(["'])(?P<text>.*?)\1""")
@@ -285,7 +286,8 @@ def compiler_call(compiler: str, remedy: str, function: Callable[..., Any], *arg
     return results[0] if results else None
 
 
-def refused(kernel: str, status: Any, log: bytes) -> GenrwError:
+def refused(kernel: str, status: Any, log: bytes, unit: str) -> Refused:
     """The error for a source that a run-time compiler refuses: its status and its first messages."""
-    shown = log.rstrip(b"\0 \n").decode(errors="replace")[:_SHOWN_LOG]
-    return error(f"kernel {kernel} does not compile: {status.name}\n{shown}", remedy=OF_OWN_TEXTS)
+    said = log.rstrip(b"\0 \n").decode(errors="replace")
+    message = f"kernel {kernel} does not compile: {status.name}\n{said[:_SHOWN_LOG]}"
+    return Refused(message, own_part(unit, kernel), said)

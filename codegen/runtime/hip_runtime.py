@@ -116,21 +116,21 @@ class HipRuntime(GpuRuntime):
 def compile_hip(source: str, arch: str, wave_size: int, name: str = "kernel") -> bytes:
     """Compile HIP source for an AMD GPU such as `gfx942`, with hiprtc; GenrwError with its first messages."""
     hiprtc = vendor_module(_PACKAGE, "hiprtc", _REMEDY)
-    text = translation_unit(source, name).encode()
-    program = _hiprtc(hiprtc.hiprtcCreateProgram, text, f"{name}.hip".encode(), 0, None, None)
+    text = translation_unit(source, name)
+    program = _hiprtc(hiprtc.hiprtcCreateProgram, text.encode(), f"{name}.hip".encode(), 0, None, None)
     try:
-        return _compiled(hiprtc, program, arch, wave_size, name)
+        return _compiled(hiprtc, program, arch, wave_size, name, text)
     finally:
         _hiprtc(hiprtc.hiprtcDestroyProgram, program.createRef())
 
 
-def _compiled(hiprtc: Any, program: Any, arch: str, wave_size: int, name: str) -> bytes:
+def _compiled(hiprtc: Any, program: Any, arch: str, wave_size: int, name: str, unit: str) -> bytes:
     options = [f"--offload-arch={arch}", "-std=c++17", "-ffp-contract=off", f"-DGEN_WAVE_SIZE={wave_size}", "-w"]
     options += wave_options(arch, wave_size)
     (status,) = hiprtc.hiprtcCompileProgram(program, len(options), [o.encode() for o in options])
     if int(status) != 0:
         log = _text(hiprtc.hiprtcGetProgramLogSize, hiprtc.hiprtcGetProgramLog, program)
-        raise refused(name, status, log)
+        raise refused(name, status, log, unit)
     return _text(hiprtc.hiprtcGetCodeSize, hiprtc.hiprtcGetCode, program)
 
 

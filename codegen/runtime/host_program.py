@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.runtime.array_layout import Array, check_array, from_memory, memory_size, poisoned, to_memory
 from genrw.codegen.runtime.host import HostKernel, Unit, UnitOptions, compile_host, compile_host_units
+from genrw.codegen.runtime.refusals import told_at_own_texts
 from genrw.grammar.diagnostics import error
 
 
@@ -21,15 +22,16 @@ class HostProgram:
     @classmethod
     def compile(cls, source: KernelSource, *, cache: bool = True) -> HostProgram:
         """Compile a printed kernel; GenrwError if there is no compiler or it refuses the source."""
-        kernel = compile_host(
-            source.host_text,
-            source.name,
-            _cpp_types(source),
-            wave_size=source.wave_size,
-            block=source.block,
-            in_loops=source.in_loops,
-            cache=cache,
-        )
+        with told_at_own_texts([source]):
+            kernel = compile_host(
+                source.host_text,
+                source.name,
+                _cpp_types(source),
+                wave_size=source.wave_size,
+                block=source.block,
+                in_loops=source.in_loops,
+                cache=cache,
+            )
         return cls(source, kernel)
 
     @classmethod
@@ -41,8 +43,9 @@ class HostProgram:
         compiled: dict[int, HostProgram] = {}
         for launch, group in alike.items():
             units = [Unit(s.host_text, s.helpers, s.name, _cpp_types(s)) for s in group]
-            for source, kernel in zip(group, compile_host_units(units, launch, cache=cache), strict=True):
-                compiled[id(source)] = cls(source, kernel)
+            with told_at_own_texts(group):
+                kernels = compile_host_units(units, launch, cache=cache)
+            compiled |= {id(source): cls(source, kernel) for source, kernel in zip(group, kernels, strict=True)}
         return [compiled[id(source)] for source in sources]
 
     def __call__(self, inputs: Mapping[str, object], *, threads: int | None = None, order: int = 0) -> dict[str, Array]:

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.hip.program import print_program
+from genrw.codegen.runtime.refusals import told_at_own_texts
 from genrw.engine.ir.nodes import Module
 from genrw.engine.lowering.options import Preferences
 from genrw.engine.lowering.program import StagedProgram
@@ -77,7 +78,8 @@ def built(
     refused: list[Refusal] = []
     while True:
         sources = print_program(program)
-        images = compiled(program, sources)
+        with told_at_own_texts(sources):
+            images = compiled(program, sources)
         spilled = _spilled(program, [scratch(i, s) for i, s in zip(images, sources, strict=True)])
         chosen = _chosen(spilled, refused, program)
         if not chosen:

@@ -351,3 +351,9 @@ def test_a_target_names_a_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     arguments = ["compile", str(tmp_path / "a.gen"), "-o", str(tmp_path / "out"), "--target", "mine"]
     assert execute([*arguments, "--rules", str(tmp_path)]) == 2
     assert "which is no GPU's" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("emit", "meant"), [("gen::sinn({{x}})", "sin"), ("{{ 'gen::sqtr' }}({{x}})", "sqrt")])
+def test_a_misspelled_function_comes_with_what_is_meant(tmp_path: Path, emit: str, meant: str) -> None:
+    said = refusal(rules(tmp_path, emit=emit))
+    assert f"help: did you mean `{meant}`? else read it: with `--trust-rules`" in said

@@ -158,7 +158,7 @@ def test_a_lane_operator_that_does_not_compile_is_told(tmp_path: Path) -> None:
     found = tree("Op::combine(memory[lane])", tmp_path)
     assert found.status == OPEN
     assert found.problem is not None
-    assert "the text of `tree_reduce` was not tried: kernel" in found.problem.message
+    assert "the text of `tree_reduce` was not tried: in the `device` of `tree_reduce`: kernel" in found.problem.message
 
 
 def test_shipped_operators_of_kernels_are_not_tried_again(library: Library) -> None:
