@@ -22,6 +22,7 @@ from genrw.grammar.rw_tree import (
     DefineDecl,
     GivenDecl,
     ImportDecl,
+    InstructionDecl,
     LetDecl,
     OpDecl,
     Pattern,
@@ -50,6 +51,19 @@ def unused(library: Library) -> Iterator[Finding]:
         if isinstance(declaration, ClassDecl) and declaration.name not in classes:
             message = f"no rule asks for the class `{declaration.name}`"
             yield finding("unused", declaration.name, message, declaration.name_span, "remove it")
+    yield from _instructions(declarations)
+
+
+def _instructions(declarations: Sequence[Declaration]) -> Iterator[Finding]:
+    """Instructions that no target has among its values, nor any rule by name."""
+    others = [d for d in declarations if not isinstance(d, InstructionDecl)]
+    named = {part.value for d in others for expr in expressions(d) for part in walk(expr) if _is_word(part)}
+    for declaration in declarations:
+        if isinstance(declaration, InstructionDecl) and declaration.name not in named:
+            message = f"no target has the instruction `{declaration.name}`"
+            yield finding(
+                "unused", declaration.name, message, declaration.name_span, "name it among a target's, or remove it"
+            )
 
 
 def _sides(declaration: Declaration) -> Iterable[Pattern]:
