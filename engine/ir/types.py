@@ -85,6 +85,10 @@ def packed_strides(lens: tuple[int, ...]) -> tuple[int, ...]:
 EFFECT = Type("effect")
 
 
+MEMORY_LIMIT = 1 << 56
+"""How many elements of memory a tensor reaches over at most: offsets in bytes take 64 bits, and so do sums of some of them."""
+
+
 def beyond_limits(lens: Sequence[int]) -> tuple[str, str] | None:
     """What is too much about a tensor's lengths, and what is not. Axes of no elements do not make up for long ones:
     indices and strides count through them."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from genrw.engine.ir.dtypes import DTYPES, is_dtype, is_element, type_meant
 from genrw.engine.ir.nodes import Attributes, Module, Node, Unit, distinct_names
-from genrw.engine.ir.types import EFFECT, Type, beyond_limits
+from genrw.engine.ir.types import EFFECT, MEMORY_LIMIT, Type, beyond_limits
 from genrw.engine.language.expr_walk import did_you_mean
 from genrw.engine.library.infer import TypeProblem, check_arity, environment, infer, unmet_requirement
 from genrw.engine.library.library import Library, Operator
@@ -464,7 +464,11 @@ class _Builder:
             remedy = "write a stride for each length, or none"
             raise error(f"{len(lens)} lengths need as many strides, not {len(strides)}", node.span, remedy)
         plain_type = Type("tensor", dtype, lens)
-        return plain_type if strides == plain_type.layout else Type("tensor", dtype, lens, strides)
+        type_ = plain_type if strides == plain_type.layout else Type("tensor", dtype, lens, strides)
+        if type_.span >= MEMORY_LIMIT:
+            message = f"the tensor reaches over {type_.span} elements of memory"
+            raise error(message, node.span, "give lengths and strides that reach over fewer than 2^56")
+        return type_
 
     def operation(self, operator: Operator, instruction: tree.Instruction, operands: Sequence[Node | None]) -> Node:
         labels = [o.name if isinstance(o, tree.Ref) else str(o.value).lower() for o in instruction.operands]
