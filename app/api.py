@@ -113,7 +113,7 @@ def _source(path_or_text: str | Path) -> Source:
 def lower(program: Program | str | Path, stage: str | None = None, **settings: Any) -> str:
     """The program at a stage, by default the last, as `.gen` text. Settings are those of `load`."""
     loaded = _loaded(program, settings)
-    return str(loaded.lower(stage or loaded.stages[-1]))
+    return str(loaded.lower(loaded.stages[-1] if stage is None else stage))
 
 
 def emit(program: Program | str | Path, **settings: Any) -> str:

@@ -47,6 +47,13 @@ def _named(text: str) -> str:
     return text
 
 
+def _word(text: str) -> str:
+    """An empty text would leave open what it is given for."""
+    if not text:
+        raise typer.BadParameter("an empty text names nothing")
+    return text
+
+
 def _path(text: str) -> Path:
     return Path(_named(text))
 
@@ -69,7 +76,9 @@ File = Annotated[
         metavar="FILE", help="A .gen program, or an .onnx model; - is a program on standard input.", parser=_named
     ),
 ]
-Target = Annotated[str | None, typer.Option("--target", metavar="T", help="The machine to lower for: gfx942, host, …")]
+Target = Annotated[
+    str | None, typer.Option("--target", metavar="T", help="The machine to lower for: gfx942, host, …", parser=_word)
+]
 Rules = Annotated[
     list[Path] | None,
     typer.Option("--rules", metavar="DIR", help="A folder of rules to add; any number.", parser=_path),
@@ -85,6 +94,7 @@ Schedule = Annotated[
     typer.Option(
         "--schedule",
         metavar="K=V,…",
+        parser=_word,
         help="Pin entries of the schedule; policy=NAME chooses the others; any number.",
     ),
 ]
@@ -108,7 +118,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def lower(
     file: File,
     stage: Annotated[
-        str | None, typer.Option("--stage", metavar="S", help="The stage to print, or all; else the last.")
+        str | None,
+        typer.Option("--stage", metavar="S", help="The stage to print, or all; else the last.", parser=_word),
     ] = None,
     target: Target = None,
     rules: Rules = None,
@@ -123,7 +134,7 @@ def lower(
     if stage == _ALL_STAGES:
         text = "\n".join(f"# {name}\n{at_stage}" for name, at_stage in program.remaining_stages())
     else:
-        text = str(program.lower(stage or program.stages[-1]))
+        text = str(program.lower(program.stages[-1] if stage is None else stage))
     return _print(text, output)
 
 
@@ -175,7 +186,7 @@ def run(
     file: File,
     device: Annotated[str, typer.Option("--device", metavar="D", help="host, interpret, hip or cuda.")] = "host",
     stage: Annotated[
-        str | None, typer.Option("--stage", metavar="S", help="The stage that the interpreter runs.")
+        str | None, typer.Option("--stage", metavar="S", help="The stage that the interpreter runs.", parser=_word)
     ] = None,
     inputs: Inputs = None,
     dim: Dims = None,
@@ -222,7 +233,9 @@ def bench(
     device: Annotated[
         str, typer.Option("--device", metavar="D", help="hip or cuda, with :N for the GPU of a number; or host.")
     ] = "cuda",
-    only: Annotated[str | None, typer.Option("--only", metavar="TEXT", help="Cases whose name holds this.")] = None,
+    only: Annotated[
+        str | None, typer.Option("--only", metavar="TEXT", help="Cases whose name holds this.", parser=_word)
+    ] = None,
     peers: Annotated[
         Path | None,
         typer.Option(
@@ -379,7 +392,9 @@ def fmt(
 @app.command()
 def watch(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .gen program.", parser=_path)],
-    stage: Annotated[str | None, typer.Option("--stage", metavar="S", help="The stage to show; else the last.")] = None,
+    stage: Annotated[
+        str | None, typer.Option("--stage", metavar="S", help="The stage to show; else the last.", parser=_word)
+    ] = None,
     target: Target = None,
     rules: Rules = None,
     no_shipped_rules: NoShipped = False,
@@ -474,7 +489,9 @@ def why_not(
 @rules_app.command()
 def trace(
     file: File,
-    stage: Annotated[str | None, typer.Option("--stage", metavar="S", help="The stage to show; else all.")] = None,
+    stage: Annotated[
+        str | None, typer.Option("--stage", metavar="S", help="The stage to show; else all.", parser=_word)
+    ] = None,
     kernel: Annotated[str | None, typer.Option("--kernel", metavar="K", help="The module to show; else all.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Show rewrites that led to nothing, too.")] = False,
     target: Target = None,

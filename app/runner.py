@@ -85,7 +85,7 @@ def _at_stage(program: Program, request: Run) -> tuple[Program, dict[str, int]]:
         if request.order:
             message = "the interpreter runs all lanes at once: it has no `--order`"
             raise error(message, remedy="use `--device host`")
-        return (program.lower(request.stage) if request.stage else program), {}
+        return (program.lower(request.stage) if request.stage is not None else program), {}
     if request.stage is not None:
         raise error("only the interpreter runs a program at a stage", remedy="add `--device interpret`")
     if request.device != "host":

@@ -195,7 +195,7 @@ def host_compiler(choice: str | None = None) -> HostCompiler:
     if wanted == "zig":
         return HostCompiler((zig(),), is_zig=True)
     if wanted:
-        command = tuple(shlex.split(wanted))
+        command = _words(wanted)
         if not command or not shutil.which(command[0]):
             raise error(f"the C++ compiler {wanted!r} is not there", remedy=_NO_HOST_COMPILER)
         return HostCompiler(command)
@@ -206,6 +206,14 @@ def host_compiler(choice: str | None = None) -> HostCompiler:
         return HostCompiler((zig(),), is_zig=True)
     except GenrwError as problem:
         raise error("no C++ compiler for the host was found", remedy=_NO_HOST_COMPILER) from problem
+
+
+def _words(command: str) -> tuple[str, ...]:
+    """The words of a command line; none where a quote is not closed."""
+    try:
+        return tuple(shlex.split(command))
+    except ValueError:
+        return ()
 
 
 @lru_cache(maxsize=1)

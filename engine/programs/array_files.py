@@ -16,6 +16,7 @@ from genrw.engine.ir.nodes import Node
 from genrw.engine.ir.types import Type
 from genrw.engine.language.functions import shown
 from genrw.grammar.diagnostics import error
+from genrw.grammar.source import Span
 
 Array = npt.NDArray[Any]
 
@@ -25,7 +26,7 @@ _BITS_OF_BF16 = ("uint16", "void16")
 def read_array(path: str | Path, parameter: Node) -> Array:
     """The array in a file, for a parameter; GenrwError if there is none or it does not fit."""
     wanted = parameter.type
-    stored = of_type(_mapped(Path(path)), wanted)
+    stored = of_type(_mapped(Path(path), parameter.span), wanted)
     if isinstance(stored, str):
         raise error(
             f"{path} holds {stored}, but the input `{parameter.attribute('name')}` is {type_text(wanted)}",
@@ -67,23 +68,23 @@ def named_files(given: Iterable[str]) -> Iterator[tuple[str, str]]:
         yield name, path
 
 
-def _mapped(path: Path) -> Array:
-    """A file's array, mapped into memory, so that a wrong one is refused before it is read."""
+def _mapped(path: Path, place: Span | None = None) -> Array:
+    """A file's array, mapped into memory, so that a wrong one is refused before it is read: at the parameter that it is for."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             array = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
-        raise error(f"there is no file {path}") from None
+        raise error(f"there is no file {path}", place, "name one that numpy.save has written") from None
     except OSError as problem:
         remedy = "name a file that numpy.save has written"
-        raise error(f"{path} cannot be read: {problem.strerror or problem}", remedy=remedy) from None
+        raise error(f"{path} cannot be read: {problem.strerror or problem}", place, remedy) from None
     except Exception as problem:  # numpy's reader raises whatever parsing a damaged header brings up
         # What numpy says of other files is advice to load them unsafely.
         reason = "" if "allow_pickle" in str(problem) else f": {str(problem).splitlines()[0]}"
-        raise error(f"{path} holds no array{reason}", remedy="write it with numpy.save") from None
+        raise error(f"{path} holds no array{reason}", place, "write it with numpy.save") from None
     if not isinstance(array, np.ndarray):
-        raise error(f"{path} holds several arrays", remedy="write one array with numpy.save")
+        raise error(f"{path} holds several arrays", place, "write one array with numpy.save")
     return array
 
 

@@ -57,6 +57,29 @@ def test_an_empty_text_names_no_place(
     assert [(p.name, p.read_text()[:2]) for p in tmp_path.iterdir()] == [("untidy.gen", "x=")]
 
 
+def words_named() -> list[tuple[str, ...]]:
+    """Every call of a command that gives an empty text for an option that takes a word."""
+    return [
+        (
+            *words,
+            *(("y",) if any(p.param_type_name == "argument" and p.required for p in command.params) else ()),
+            option,
+            "",
+        )
+        for words, command in commands(typer.main.get_command(app))
+        for p in command.params
+        for option in p.opts[:1]
+        if option in ("--stage", "--target", "--schedule", "--only")
+    ]
+
+
+@pytest.mark.parametrize("call", words_named(), ids=" ".join)
+def test_an_empty_text_names_nothing(genrw: Command, call: tuple[str, ...]) -> None:
+    result = genrw(*call)
+    assert (result.status, result.out) == (2, "")
+    assert f"error: invalid value for '{call[-2]}': an empty text names nothing" in result.err
+
+
 @pytest.mark.parametrize("call", [("lower", "{}"), ("import", "{}", "-o", "out")], ids=" ".join)
 @pytest.mark.parametrize("made", [True, False])
 def test_models_that_are_no_files(genrw: Command, tmp_path: Path, call: tuple[str, ...], made: bool) -> None:

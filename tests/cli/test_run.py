@@ -168,7 +168,7 @@ def test_a_program_on_its_way_runs(genrw: Command, softmax: Path) -> None:
         (np.zeros((8, 100), np.float32), "holds float{8, 100}, but the input `x` is half{8, 100}"),
         (np.zeros((8, 100), np.complex64), "holds complex64{8, 100}, but the input `x`"),
         (b"", "holds no array: "),
-        (b"junk", "holds no array\n  help: write it with numpy.save\n"),
+        (b"junk", "holds no array\n  x = @param:x -> half{8, 100}\n"),
         (b"\x93NUMPY\x01\x00\xff\xff{", "holds no array: "),
         (b"\x93NUMPY\x01\x00\x46\x00{'descr': '<f2', 'fortran_order': False, 'shape': (1000000000000,)}   \n", ""),
     ],

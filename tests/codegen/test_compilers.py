@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -178,9 +179,10 @@ def test_no_compiler_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         zig()
 
 
-def test_wrong_choice() -> None:
-    with pytest.raises(GenrwError, match="'no-such-compiler' is not there"):
-        host_compiler("no-such-compiler")
+@pytest.mark.parametrize("choice", ["no-such-compiler", "no-such-compiler -O2", 'g++ "', "   "])
+def test_wrong_choice(choice: str) -> None:
+    with pytest.raises(GenrwError, match=f"'{re.escape(choice)}' is not there"):
+        host_compiler(choice)
 
 
 @pytest.mark.parametrize("choice", [None, "zig"])
