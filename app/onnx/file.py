@@ -68,18 +68,24 @@ def checked(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
 
 
 def _with_types_of_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A model that says of which types and shapes its outputs are: exporters leave these out, the checker asks for them. The
-    model itself where none is missing or can be found."""
-    from onnx import shape_inference
+    """A model that says of which types and shapes its outputs are: exporters leave these out, the checker asks for them. Shapes
+    that cannot be found are empty there, so that the checker goes on to what else it finds. The model itself where none is missing."""
+    from onnx import ModelProto, shape_inference
 
-    if all(
-        output.type.HasField("tensor_type") and output.type.tensor_type.HasField("shape")
-        for output in model.graph.output
-    ):
+    if all(map(_has_shape, model.graph.output)):
         return model
+    typed = ModelProto()
+    typed.CopyFrom(model)
     with suppress(Exception):
-        return shape_inference.infer_shapes(model)
-    return model
+        typed = shape_inference.infer_shapes(model)
+    for output in typed.graph.output:
+        if output.type.HasField("tensor_type") and not _has_shape(output):
+            output.type.tensor_type.shape.SetInParent()
+    return typed
+
+
+def _has_shape(output: onnx.ValueInfoProto) -> bool:
+    return bool(output.type.HasField("tensor_type") and output.type.tensor_type.HasField("shape"))
 
 
 def inlined(model: onnx.ModelProto, known: Collection[str]) -> onnx.ModelProto:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,8 @@ def test_bad_files(genrw: Command, program: Path, file: str, said: str) -> None:
     result = genrw("run", program)
     assert result.status == 2
     assert said in result.err
+    assert re.search(rf"{re.escape(str(program))}:\d+:1: error: ", result.err)
+    assert "\n  help: " in result.err
     assert "Traceback" not in result.err
 
 
