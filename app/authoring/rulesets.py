@@ -173,6 +173,12 @@ def _shipped(found: Source) -> Source:
 # ---- parsed files, remembered
 
 
+def shipped_trees() -> dict[tuple[str, str], RuleFile]:
+    """The trees of the shipped rule files, by their names and texts."""
+    texts, _ = rule_texts()
+    return dict(zip(texts, _parsed_group(texts, True), strict=True))
+
+
 _read_last: dict[tuple[str, bool], RuleFile] = {}
 """What each file held when this process read it last, with examples and without; the ones read last."""
 

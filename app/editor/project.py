@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from genrw.authoring.rulesets import rule_texts, shipped_folder
+from genrw.authoring.rulesets import rule_texts, shipped_folder, shipped_trees
 from genrw.editor.occurrence import Occurrence
 from genrw.editor.symbols import program_names, rule_names
 from genrw.engine.ir.nodes import Node
@@ -37,7 +37,14 @@ from genrw.grammar.source import Span
 _FILES = 500
 """How many programs of a folder are looked through for a name."""
 
-_parsed_rules = lru_cache(maxsize=512)(parse_rw)
+_shipped_trees = lru_cache(maxsize=1)(shipped_trees)
+
+
+@lru_cache(maxsize=512)
+def _parsed_rules(text: str, name: str) -> RuleFile:
+    """The tree of a rule file. Parsing the shipped ones takes seconds; they were stored when they were read first."""
+    shipped = _shipped_trees().get((name, text)) if name.startswith(f"{shipped_folder().name}/") else None
+    return shipped or parse_rw(text, name)
 
 
 @dataclass

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from genrw.engine.library.library import Library
 from genrw.engine.library.rows import rules_among
@@ -21,7 +21,7 @@ from genrw.engine.lint.reach import misplaced, not_lowered, reach, unreachable
 from genrw.engine.lint.sorts import mixed_sorts
 from genrw.engine.lint.unused import unused
 from genrw.engine.programs.example_programs import check_examples
-from genrw.grammar.rw_tree import Declaration, RuleDecl
+from genrw.grammar.rw_tree import Declaration, RuleDecl, RuleFile
 
 MALFORMED = "declaration"
 """The kind of what stops a library from being used."""
@@ -55,34 +55,83 @@ def lint(library: Library, own: Sequence[Declaration] = ()) -> list[Finding]:
         *unused(library),
     ]
     if not malformed:
-        found += _examples(library, {rule.name for rule in rules_among(own)})
+        tested = {rule.name for rule in rules_among(own)} if library.targets else frozenset()
+        found += _examples(library, [rule for rule in library.rules if rule.name in tested])
     order = {file.span.source.name: i for i, file in enumerate(library.files)}
     return sorted(dict.fromkeys(found), key=lambda f: _place(f, order))
 
 
+@dataclass
+class _Quiet:
+    """The files in which the checks that ask about one declaration after another found nothing, as they were read, by their
+    ids: so it stays as long as all else is equal that findings follow from, the `basis`."""
+
+    basis: tuple[object, ...] = ()
+    formed: dict[int, RuleFile] = field(default_factory=dict)
+    shown: dict[int, RuleFile] = field(default_factory=dict)
+
+    def of(self, library: Library) -> _Quiet:
+        """What of it holds for a library."""
+        declared = tuple(d for file in library.read for d in file.declarations if not isinstance(d, RuleDecl))
+        of_rules = library.fusing_stage, library.lane_stages, library.policies
+        basis = (library.foreign, of_rules, declared)
+        return self if basis == self.basis else _Quiet(basis)
+
+
+_last = [_Quiet()]
+"""What is known of the library that was looked at last: most that follow add a file to the same ones, or change one."""
+
+
+def _among(
+    library: Library, quiet: dict[int, RuleFile], told: Callable[[RuleFile], list[Finding]]
+) -> Iterator[Finding]:
+    """What is told of files, the quiet ones not asked; which are quiet is noted."""
+    for read, file in zip(library.read, library.files, strict=True):
+        if id(read) not in quiet:
+            found = told(file)
+            yield from found
+            if not found:
+                quiet[id(read)] = read
+    for gone in quiet.keys() - set(map(id, library.read)):
+        del quiet[gone]
+
+
 def _malformed(library: Library) -> list[Finding]:
-    def told() -> Iterator[Finding]:
-        for rule in library.written_rules:
-            yield from (Finding(MALFORMED, rule.name, diagnostic) for diagnostic in check_rules(library, [rule]))
-        for imported in (
-            one for imports in library.dialects.values() for several in imports.values() for one in several
-        ):
-            for diagnostic in check_imports(library, [imported]):
-                yield Finding(MALFORMED, imported.full_name, diagnostic)
-        checks = DeclarationChecks(library)
-        for declared in (d for file in library.files for d in file.declarations):
-            yield from (Finding(MALFORMED, declared.name, diagnostic) for diagnostic in checks.of(declared))
+    imports = [one for imports in library.dialects.values() for several in imports.values() for one in several]
+    checks = DeclarationChecks(library)
 
-    return list(told())
+    def told(file: RuleFile) -> list[Finding]:
+        found = [(rule, d) for rule in rules_among(file.declarations) for d in check_rules(library, [rule])]
+        own = [(one, one.full_name) for one in imports if one.span.source.name == file.span.source.name]
+        foreign = [Finding(MALFORMED, name, d) for one, name in own for d in check_imports(library, [one])]
+        others = [(declared, d) for declared in file.declarations for d in checks.of(declared)]
+        return [
+            *(Finding(MALFORMED, rule.name, d) for rule, d in found),
+            *foreign,
+            *(Finding(MALFORMED, declared.name, d) for declared, d in others),
+        ]
+
+    _last[0] = _last[0].of(library)
+    return list(_among(library, _last[0].formed, told))
 
 
-def _examples(library: Library, tested: Container[str]) -> Iterator[Finding]:
+def _examples(library: Library, tested: Sequence[RuleDecl]) -> Iterator[Finding]:
+    rules: dict[str, list[RuleDecl]] = {}
     for rule in library.rules:
-        told = list(check_examples(library, rule))
-        yield from (
-            Finding(EXAMPLE, rule.name, replace(t, remedy=t.remedy or "mend the example's program")) for t in told
-        )
-        if not told and rule.name in tested and library.targets:
+        rules.setdefault(rule.span.source.name, []).append(rule)
+
+    def told(file: RuleFile) -> list[Finding]:
+        return [
+            Finding(EXAMPLE, rule.name, replace(t, remedy=t.remedy or "mend the example's program"))
+            for rule in rules.get(file.span.source.name, ())
+            for t in check_examples(library, rule)
+        ]
+
+    found = list(_among(library, _last[0].shown, told))
+    yield from found
+    no_programs = {f.subject for f in found}
+    for rule in tested:
+        if rule.name not in no_programs:
             yield from _untrue(library, rule)
 
 

@@ -16,12 +16,13 @@ import pytest
 from genrw.authoring.rulesets import unchecked_library
 from genrw.engine.library.gather import build_library
 from genrw.engine.library.library import Library
-from genrw.engine.lint import growth
+from genrw.engine.lint import check, growth
 from genrw.engine.lint.check import lint
+from genrw.engine.lint.check_rules import check_rules
 from genrw.engine.lint.matching import PatternMatcher
-from genrw.grammar.diagnostics import GenrwError
+from genrw.grammar.diagnostics import Diagnostic, GenrwError
 from genrw.grammar.rw import parse_rw
-from genrw.grammar.rw_tree import RuleFile
+from genrw.grammar.rw_tree import RuleDecl, RuleFile
 from genrw.main import execute
 
 HERE = Path(__file__).parent
@@ -265,6 +266,37 @@ def test_a_fold_whose_text_adds_says_so() -> None:
     assert "error: the text of `added` names `result`, which is no accumulator" in found
     assert "help: write role fold(x, in_place)" in found
     assert "`result`" not in told(FOLD.format(parts="x, in_place"))
+
+
+def test_files_in_which_nothing_was_found_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def noted(library: Library, rules: list[RuleDecl]) -> list[Diagnostic]:
+        asked.extend(rule.name for rule in rules)
+        return check_rules(library, rules)
+
+    monkeypatch.setattr(check, "check_rules", noted)
+    assert told("stage early\nrule one\n  plus(x, plus(x, x))\n  => x\n") == ""
+    for guard in (" when x.rnk == 2", "", " when x.rnk == 2"):
+        asked.clear()
+        text = f"stage early\nrule two\n  times(x, x){guard}\n  => x\n"
+        for _ in range(2):
+            assert ("`rnk`" in told(text)) == bool(guard)
+        assert asked == ["two", "two"]
+
+
+def test_files_are_looked_at_again_where_what_they_name_changes() -> None:
+    user = parse_rw("stage early\nrule uses\n  own(x)\n  => helper(x)\n  given x: float{4}\n  counterexample own(x)\n")
+    words = "op own{}(x: T) -> T where T: real\n  role pointwise\n  means x\ndefine {}(x) = plus(x, x)\n"
+
+    def names(attributes: str, function: str) -> list[str]:
+        declared = parse_rw(words.format(attributes, function), "words.rw")
+        return [f.diagnostic.message for f in lint(build_library([base(), declared, user])) if f.subject == "uses"]
+
+    assert names("", "helper") == []
+    assert names("", "other") == ["unknown operator `helper`"]
+    assert names("[n: int]", "helper") != []
+    assert names("", "helper") == []
 
 
 OWN_OPERATOR = "/// Twice.\nop f(x: T) -> T where T: real\n  role pointwise\n  means 2 * x\n"
