@@ -37,6 +37,9 @@ from genrw.grammar.source import Span
 _FILES = 500
 """How many programs of a folder are looked through for a name."""
 
+_LIBRARIES = 4
+"""How many libraries are kept, with the trees that they were gathered from: one text is asked about several times."""
+
 _shipped_trees = lru_cache(maxsize=1)(shipped_trees)
 
 
@@ -75,6 +78,7 @@ class Project:
         self.open: dict[Path, str] = {}
         self._good: dict[Path, RuleFile] = {}
         self._known: dict[Path, Analysis] = {}
+        self._gathered: dict[tuple[int, ...], tuple[list[RuleFile], Library, tuple[Diagnostic, ...]]] = {}
 
     def edit(self, path: Path, text: str) -> None:
         """A text as it stands in the editor now."""
@@ -137,7 +141,12 @@ class Project:
     def library(self, path: Path | None) -> tuple[Library, list[Diagnostic]]:
         """The library that a text is looked at with, as far as its files can be read; what is wrong with them."""
         trees, problems = self._trees(path)
-        library, told = gathered_library(trees)
+        key = tuple(map(id, trees))
+        known = self._gathered.pop(key, None) or (trees, *gathered_library(trees))
+        self._gathered[key] = known
+        while len(self._gathered) > _LIBRARIES:
+            del self._gathered[next(iter(self._gathered))]
+        _, library, told = known
         return library, [*problems, *told]
 
     def _rules(self, path: Path) -> Analysis:
