@@ -108,6 +108,7 @@ def touch(editor: Editor, name: str, rng: random.Random) -> None:
             editor.ask("textDocument/hover", {"textDocument": {"uri": uri}, "position": {"line": 3, "character": 4}})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "texts"), [("d.gen", PROGRAMS), ("d.rw", SMALL_RULES)], ids=["gen", "rw"])
 def test_every_question_has_an_answer(editor: Editor, name: str, texts: list[str], fuzz_factor: int) -> None:
     rng = random.Random(name)

@@ -175,6 +175,7 @@ def test_without_a_cache_the_error_is_the_same(tmp_path: Path, monkeypatch: pyte
     assert told.remedy == "give the rule a guard, or make it simplify in one direction"
 
 
+@pytest.mark.slow
 def test_all_hash_seeds_tell_the_same(tmp_path: Path, cache: Path) -> None:
     """Message and e-graph, to the byte."""
     (tmp_path / "rules").mkdir()

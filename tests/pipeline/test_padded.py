@@ -46,6 +46,7 @@ def padded(random: Random) -> str:
     )
 
 
+@pytest.mark.slow
 def test_random_programs(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     take_only(monkeypatch, "fold_before_padding", "fold_before_padding_converted")
     random = Random("padded")

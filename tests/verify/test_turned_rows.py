@@ -41,6 +41,7 @@ def _input(name: str, dtype: str, lens: list[int], along: int, random: Random) -
     return f"{name} = @param:{name} -> {dtype}{{{', '.join(map(str, lens))}}}, {{{', '.join(map(str, strides))}}}"
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("target", ["sm_90", "gfx942", "gfx1100"])
 @pytest.mark.parametrize("number", range(8))
 def test_drawn_rows(number: int, target: str) -> None:
