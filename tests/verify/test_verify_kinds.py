@@ -273,6 +273,7 @@ def test_the_schedules_of_other_rules_are_not_those_of_a_rule(library: Library) 
     assert {(module.schedule["algo"], module.schedule["held"] > 0) for module in found} == {("block", True)}
 
 
+@pytest.mark.slow
 def test_a_kernel_that_takes_too_much_memory_tells_nothing(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rule is not wrong where the machine is too small for it."""
     rule = next(r for r in library.rules if r.name == "fold_block")
@@ -348,6 +349,7 @@ def test_edits_are_verified(mutate: object) -> None:
     assert verdict.status in (REFUTED, OPEN, TRIED)
 
 
+@pytest.mark.slow
 def test_a_definition_for_tensors_without_elements_is_tried(library: Library) -> None:
     """No other rule shows how such a tensor comes about, and requirements keep most axes above 0."""
     rule = next(r for r in library.rules if r.name == "pooling.is5")
