@@ -8,7 +8,7 @@ from typing import Any
 
 from genrw.codegen.hip.printer import KernelSource
 from genrw.codegen.runtime.device import Device
-from genrw.codegen.runtime.given import check_settings
+from genrw.codegen.runtime.given import check_settings, unknown_input, what_it_takes
 from genrw.codegen.runtime.launch import Built, launch_table
 from genrw.engine.library.one_process import OfOneProcess
 from genrw.grammar.diagnostics import error
@@ -85,23 +85,19 @@ class Executable(OfOneProcess):
         if len(arrays) > len(self.inputs):
             takes = "1 array" if len(self.inputs) == 1 else f"{len(self.inputs)} arrays"
             message = f"the program takes {takes}, not {len(arrays)}"
-            raise error(message, remedy=self._takes())
+            raise error(message, remedy=what_it_takes(self.program))
         bound = dict(zip(self.inputs, arrays, strict=False))
         unknown = next((name for name in named if name not in self.inputs), None)
         if unknown is not None:
-            raise error(f"the program has no input `{unknown}`", remedy=self._takes())
+            raise unknown_input(self.program, unknown)
         twice = next((name for name in named if name in bound), None)
         if twice is not None:
             raise error(f"the input `{twice}` is given twice", remedy="give it once")
         bound |= named
         missing = next((name for name in self.inputs if name not in bound and name not in self.program.defaults), None)
         if missing is not None:
-            raise error(f"the input `{missing}` is missing", remedy=self._takes())
+            raise error(f"the input `{missing}` is missing", remedy=what_it_takes(self.program))
         return bound
-
-    def _takes(self) -> str:
-        names = ", ".join(self.inputs)
-        return f"its inputs are {names}" if names else "it has no inputs"
 
     def __repr__(self) -> str:
         return f"<genrw program {', '.join(self.inputs)} -> {', '.join(self.results)}>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from genrw.engine.ir.dtypes import numpy_dtype
 from genrw.engine.ir.types import packed_strides
 from genrw.engine.language.arrays import check_repeats, masked
-from genrw.grammar.diagnostics import error
+from genrw.grammar.diagnostics import GenrwError, error
 
 Array = npt.NDArray[Any]
 
@@ -21,6 +22,17 @@ def memory_size(lens: tuple[int, ...], strides: tuple[int, ...]) -> int:
     if 0 in lens:
         return 0
     return 1 + sum((n - 1) * s for n, s in zip(lens, strides, strict=True))
+
+
+def missing_input(name: str) -> GenrwError:
+    """What is told of an input that is not given."""
+    return error(f"input `{name}` is missing", remedy="give an array for it")
+
+
+def other_shape(what: str, shape: Sequence[int], lens: Sequence[int]) -> GenrwError:
+    """What is told of an array of another shape than a parameter's."""
+    remedy = f"give an array of shape {list(lens)}, or load the program with parameters of other lengths"
+    return error(f"{what} has shape {list(shape)}, not {list(lens)}", remedy=remedy)
 
 
 def check_array(name: str, value: object, dtype: str, lens: tuple[int, ...], strides: tuple[int, ...]) -> Array:
@@ -37,7 +49,7 @@ def check_array(name: str, value: object, dtype: str, lens: tuple[int, ...], str
             raise error(message, remedy='convert it: x.astype(x.dtype.newbyteorder("="))')
         raise error(f"input `{name}` is {array.dtype.name}, not {dtype}", remedy=f"give an array of {dtype}")
     if array.shape != lens:
-        raise error(f"input `{name}` has shape {list(array.shape)}, not {list(lens)}")
+        raise other_shape(f"input `{name}`", array.shape, lens)
     check_repeats(name, array, strides)
     return array
 

@@ -20,9 +20,13 @@ def given_inputs(program: StagedProgram, inputs: Mapping[str, Any]) -> Mapping[s
 
 def unknown_input(program: StagedProgram, name: str) -> GenrwError:
     """What to tell of an array for an input that a program does not have."""
+    return error(f"the program has no input `{name}`", remedy=what_it_takes(program))
+
+
+def what_it_takes(program: StagedProgram) -> str:
+    """The inputs of a program, in words."""
     names = ", ".join(program.inputs)
-    remedy = f"its inputs are {names}" if names else "it has no inputs"
-    return error(f"the program has no input `{name}`", remedy=remedy)
+    return f"its inputs are {names}" if names else "it has no inputs"
 
 
 def check_settings(device: Device, settings: Iterable[str]) -> None:

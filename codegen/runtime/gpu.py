@@ -15,7 +15,15 @@ import numpy as np
 
 from genrw.codegen.hip.header import device_header
 from genrw.codegen.hip.printer import KernelSource
-from genrw.codegen.runtime.array_layout import Array, check_array, from_memory, memory_size, to_memory
+from genrw.codegen.runtime.array_layout import (
+    Array,
+    check_array,
+    from_memory,
+    memory_size,
+    missing_input,
+    other_shape,
+    to_memory,
+)
 from genrw.codegen.runtime.device import Prepared
 from genrw.codegen.runtime.given import unknown_input
 from genrw.codegen.runtime.gpu_arrays import DeviceArray, DeviceView, Reader, device_view, reader_of, stream_address
@@ -277,7 +285,7 @@ class GpuProgram:
         """Where the array lies that stands for an input which is not given: it is copied once."""
         tensor = self._inputs[number]
         if tensor.name not in self.program.defaults:
-            raise error(f"input `{tensor.name}` is missing")
+            raise missing_input(tensor.name)
         memory = self._usual[number] = self._written(None, tensor, self.program.defaults[tensor.name], stream)
         self._usual_addresses[number] = memory.pointer
         return memory.pointer
@@ -395,7 +403,7 @@ class GpuProgram:
         if view.dtype != tensor.dtype:
             raise error(f"{what} is {view.dtype}, not {tensor.dtype}", remedy=f"give an array of {tensor.dtype}")
         if view.lens != lens:
-            raise error(f"{what} has shape {list(view.lens)}, not {list(lens)}")
+            raise other_shape(what, view.lens, lens)
         longer = [d for d, n in enumerate(lens) if n > 1] if 0 not in lens else []
         if any(view.strides[d] != tensor.strides[d] for d in longer):
             raise error(

@@ -6,10 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from genrw.codegen.hip.printer import KernelSource
-from genrw.codegen.runtime.array_layout import Array, check_array, from_memory, memory_size, poisoned, to_memory
+from genrw.codegen.runtime.array_layout import (
+    Array,
+    check_array,
+    from_memory,
+    memory_size,
+    missing_input,
+    poisoned,
+    to_memory,
+)
 from genrw.codegen.runtime.host import HostKernel, Unit, UnitOptions, compile_host, compile_host_units
 from genrw.codegen.runtime.refusals import told_at_own_texts
-from genrw.grammar.diagnostics import error
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,7 @@ class HostProgram:
                 array = check_array(argument.parameter, value, argument.dtype, argument.lens, strides)
                 arguments.append(to_memory(array, strides))
             else:
-                raise error(f"input `{argument.parameter}` is missing")
+                raise missing_input(argument.parameter)
         return arguments
 
 

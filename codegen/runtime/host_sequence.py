@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from genrw.codegen.hip.printer import Argument
-from genrw.codegen.runtime.array_layout import Array, check_array, from_memory, memory_size, to_memory, unwritten
+from genrw.codegen.runtime.array_layout import (
+    Array,
+    check_array,
+    from_memory,
+    memory_size,
+    missing_input,
+    to_memory,
+    unwritten,
+)
 from genrw.codegen.runtime.given import given_inputs
 from genrw.codegen.runtime.host_program import HostProgram
 from genrw.engine.ir.dtypes import numpy_dtype
@@ -90,7 +98,7 @@ class HostSequence:
         memories = []
         for name, parameter in self.program.inputs.items():
             if name not in inputs:
-                raise error(f"input `{name}` is missing")
+                raise missing_input(name)
             type_ = parameter.type
             array = check_array(name, inputs[name], type_.dtype, type_.lens, type_.layout)
             memories.append(to_memory(array, type_.layout))

@@ -239,8 +239,9 @@ def test_results_come_in_order() -> None:
     ],
 )
 def test_wrong_arguments(arrays: tuple[Any, ...], named: dict[str, Any], said: str) -> None:
-    with pytest.raises(genrw.GenrwError, match=said):
+    with pytest.raises(genrw.GenrwError, match=said) as told:
         genrw.compile(ADD)(*arrays, **named)
+    assert "\n  help: " in str(told.value)
 
 
 @pytest.mark.parametrize("device", ["host", "interpret"])
