@@ -74,10 +74,11 @@ def _with_types_of_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
 
     if all(map(_has_shape, model.graph.output)):
         return model
-    typed = ModelProto()
-    typed.CopyFrom(model)
-    with suppress(Exception):
+    try:
         typed = shape_inference.infer_shapes(model)
+    except Exception:  # whatever it stumbles over, the checker tells
+        typed = ModelProto()
+        typed.CopyFrom(model)
     for output in typed.graph.output:
         if output.type.HasField("tensor_type") and not _has_shape(output):
             output.type.tensor_type.shape.SetInParent()
